@@ -1,0 +1,230 @@
+"""A continuous-state MDP with a planted Q: the class contains the truth, and every expectation is a finite sum."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..policy import DiscretePolicy, state_action_points
+from ..transitions import StartStates, Transitions
+from ..validation import FloatArray, IntArray, frozen, number, positive, whole
+
+_ACTIONS: FloatArray = frozen(np.array([[-1.0], [0.0], [1.0]]))
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedFeatures:
+    """phi_k(x) = cos(w_k'x + b_k) / sqrt(m): the cosines that Q is planted in, x = (s, a)."""
+
+    frequencies: FloatArray
+    phases: FloatArray
+    intercept: bool = True
+
+    @property
+    def dimension(self) -> int:
+        return len(self.phases)
+
+    def __repr__(self) -> str:
+        return f"PlantedFeatures(dimension={self.dimension}, intercept={self.intercept})"
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        features: FloatArray = _cosines(points, self.frequencies, self.phases) / np.sqrt(self.dimension)
+        return features
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class PlantedMDP:
+    """Q(x) = sum_k theta_k cos(w_k'x + b_k) + theta_{m+1} is chosen first, and the reward is what makes it true:
+
+        E[r | s, a] = Q(s, a) - discount E_{s'} sum_a' pi(a' | s') Q(s', a').
+
+    States are 2-d, actions are {-1, 0, 1}, s' = linear map of (s, a) + noise with 4 x 4 equally likely atoms. Q is scaled so
+    that mean rewards lie in [0, 1] with a margin at 6000 random points of [-2.5, 2.5]^2; `sample` refuses to leave that range.
+
+    features: number m of cosines, w_k ~ N(0, I / bandwidth^2), b_k ~ U[0, 2 pi].
+    noise:    the atoms of each coordinate are noise * (-1.5, -0.5, 0.5, 1.5).
+    """
+
+    seed: int
+    discount: float
+    noise: float
+    bandwidth: float
+    bernoulli: bool
+    behavior_temperature: float
+    frequencies: FloatArray
+    phases: FloatArray
+    theta: FloatArray
+    start_states: FloatArray
+    value: float
+
+    def __init__(
+        self,
+        seed: int = 1,
+        features: int = 10,
+        discount: float = 0.95,
+        noise: float = 0.15,
+        bandwidth: float = 1.0,
+        bernoulli: bool = False,
+        behavior_temperature: float = 1.0,
+    ) -> None:
+        whole(features, "features", least=1)
+        if not 0 <= number(discount, "discount") < 1:
+            raise InvalidInput(f"`discount` must be in [0, 1). Got {discount!r}.")
+        if number(noise, "noise") < 0:
+            raise InvalidInput(f"`noise` must not be negative. Got {noise!r}.")
+        if not isinstance(bernoulli, (bool, np.bool_)):
+            raise InvalidInput(f"`bernoulli` must be True or False. Got {bernoulli!r}.")
+        object.__setattr__(self, "seed", whole(seed, "seed", least=0))
+        object.__setattr__(self, "discount", float(discount))
+        object.__setattr__(self, "noise", float(noise))
+        object.__setattr__(self, "bandwidth", positive(bandwidth, "bandwidth"))
+        object.__setattr__(self, "bernoulli", bool(bernoulli))
+        object.__setattr__(self, "behavior_temperature", positive(behavior_temperature, "behavior_temperature"))
+
+        # The order of the draws is part of the definition: a seed names one MDP for good.
+        rng = np.random.default_rng(seed)
+        object.__setattr__(self, "frequencies", frozen(rng.normal(size=(features, 3)) / bandwidth))
+        object.__setattr__(self, "phases", frozen(rng.uniform(0, 2 * np.pi, features)))
+        theta = rng.normal(size=features + 1)
+        theta[-1] = 0.0
+        object.__setattr__(self, "start_states", frozen(rng.uniform(-0.3, 0.3, size=(50, 2))))
+        states, actions = rng.uniform(-2.5, 2.5, size=(6000, 2)), rng.integers(0, 3, 6000)
+
+        # The mean reward is linear in Q, and a constant c in Q adds (1 - discount) c to it.
+        object.__setattr__(self, "theta", frozen(theta))
+        reward = self.mean_reward(states, actions)
+        low, high = reward.min(), reward.max()
+        margin = 0.05 * (high - low)
+        low, high = low - margin, high + margin
+        theta = theta / (high - low)
+        theta[-1] = -low / (high - low) / (1 - discount)
+        object.__setattr__(self, "theta", frozen(theta))
+        object.__setattr__(self, "value", float(self.state_values(self.start_states).mean()))
+
+    def __repr__(self) -> str:
+        return f"PlantedMDP(seed={self.seed}, features={len(self.phases)}, discount={self.discount}, value={self.value:.4g})"
+
+    @property
+    def starts(self) -> StartStates:
+        """The 50 start states of the target policy, as the exact start distribution."""
+        return StartStates(self.start_states, exact=True)
+
+    @property
+    def policy(self) -> DiscretePolicy:
+        """The target policy: pushes against the first coordinate."""
+        return DiscretePolicy(_target_probabilities, _ACTIONS)
+
+    @property
+    def behavior(self) -> DiscretePolicy:
+        """The policy that `sample` follows: the target, far less decided."""
+        return DiscretePolicy(self._behavior_probabilities, _ACTIONS)
+
+    @property
+    def norm(self) -> float:
+        """||Q||_H without the constant, in the coordinates of `features()`: sqrt(m) ||(theta_1, ..., theta_m)||."""
+        return float(np.sqrt(len(self.phases)) * np.linalg.norm(self.theta[:-1]))
+
+    def features(self, intercept: bool = True) -> PlantedFeatures:
+        """The class that holds Q (with the intercept)."""
+        return PlantedFeatures(self.frequencies, self.phases, intercept)
+
+    def q(self, states: FloatArray, actions: IntArray | FloatArray) -> FloatArray:
+        """Q of the target policy; actions are indices (n,) or vectors (n, 1)."""
+        q: FloatArray = self._basis(state_action_points(states, actions, self.policy)) @ self.theta
+        return q
+
+    def state_values(self, states: FloatArray) -> FloatArray:
+        """V(s) = sum_a pi(a | s) Q(s, a)."""
+        probabilities = _target_probabilities(states)
+        basis = np.zeros((len(states), len(self.theta)))
+        for k, action in enumerate(_ACTIONS):
+            here = np.broadcast_to(action, (len(states), 1))
+            basis += probabilities[:, [k]] * self._basis(np.concatenate([states, here], axis=1))
+        values: FloatArray = basis @ self.theta
+        return values
+
+    def mean_reward(self, states: FloatArray, actions: IntArray) -> FloatArray:
+        """E[r | s, a] = Q(s, a) - discount * mean of V over the noise atoms; actions are indices."""
+        centre = _mean_next(states, actions)
+        atoms = self._atoms()
+        onward = np.zeros(len(states))
+        for atom in atoms:
+            onward += self.state_values(centre + atom)
+        return self.q(states, actions) - self.discount * onward / len(atoms)
+
+    def sample(self, rng: np.random.Generator, trajectories: int = 20, length: int = 50) -> Transitions:
+        """Trajectories of the behaviour policy, one after the other, never terminated.
+
+        They start uniformly on [-1, 1]^2, which is wider than `starts`: their first states are no sample of the start states.
+        """
+        whole(trajectories, "trajectories", least=1)
+        whole(length, "length", least=1)
+        atoms = self._atoms()
+        states, next_states = np.empty((trajectories, length, 2)), np.empty((trajectories, length, 2))
+        actions, rewards = np.empty((trajectories, length), dtype=np.int64), np.empty((trajectories, length))
+        state: FloatArray = rng.uniform(-1, 1, size=(trajectories, 2))
+        for t in range(length):
+            below = self._behavior_probabilities(state).cumsum(axis=1) < rng.uniform(size=(trajectories, 1))
+            action = np.minimum(below.sum(axis=1), 2)
+            reward = self.mean_reward(state, action)
+            self._refuse_reward(state, action, reward)
+            if self.bernoulli:
+                reward = (rng.uniform(size=trajectories) < reward).astype(np.float64)
+            after = _mean_next(state, action) + atoms[rng.integers(0, len(atoms), trajectories)]
+            states[:, t], actions[:, t], rewards[:, t], next_states[:, t] = state, action, reward, after
+            state = after
+        return Transitions(
+            states.reshape(-1, 2),
+            actions.reshape(-1),
+            rewards.reshape(-1),
+            next_states.reshape(-1, 2),
+            episodes=np.repeat(np.arange(trajectories), length),
+        )
+
+    def _basis(self, points: FloatArray) -> FloatArray:
+        """The cosines and the constant, as columns."""
+        return np.concatenate([_cosines(points, self.frequencies, self.phases), np.ones((len(points), 1))], axis=1)
+
+    def _atoms(self) -> FloatArray:
+        atoms = np.array([-1.5, -0.5, 0.5, 1.5]) * self.noise
+        return np.array(list(itertools.product(atoms, atoms)))
+
+    def _behavior_probabilities(self, states: FloatArray) -> FloatArray:
+        return _push_back(states, 0.4, self.behavior_temperature)
+
+    def _refuse_reward(self, states: FloatArray, actions: IntArray, rewards: FloatArray) -> None:
+        wrong = (rewards < 0) | (rewards > 1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"{self!r} pays a mean reward of {rewards[row]:.6g}, outside [0, 1], at state {states[row].tolist()} and action "
+                f"index {int(actions[row])}: choose another seed, less noise or shorter trajectories."
+            )
+
+
+def _cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) -> FloatArray:
+    waves: FloatArray = np.cos(points @ frequencies.T + phases)
+    return waves
+
+
+def _push_back(states: FloatArray, strength: float, temperature: float) -> FloatArray:
+    """Softmax of (1.5 s_1, 0, -1.5 s_1) * strength / temperature over the actions -1, 0, 1."""
+    first = 1.5 * states[:, 0]
+    scores = np.stack([first, np.zeros(len(states)), -first], axis=1) * strength / temperature
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def _target_probabilities(states: FloatArray) -> FloatArray:
+    return _push_back(states, 2.0, 1.0)
+
+
+def _mean_next(states: FloatArray, actions: IntArray) -> FloatArray:
+    """E[s' | s, a], a stable linear map."""
+    push = _ACTIONS[actions, 0]
+    first, second = states[:, 0], states[:, 1]
+    return np.stack([0.9 * first + 0.3 * second, 0.8 * second + 0.35 * push - 0.1 * first], axis=1)

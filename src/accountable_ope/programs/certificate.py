@@ -1,0 +1,96 @@
+"""A bound that can be checked again: multipliers, dual value, primal point, gap and status."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from ..quadratic import Quadratic
+from ..validation import FloatArray
+from .lagrangian import Constraint, Role, lagrangian_value
+
+
+class SolveStatus(Enum):
+    """How a program ended. The bound is valid in every case."""
+
+    OPTIMAL = "the dual bound is attained by a feasible point, up to the gap"
+    BOUND_ONLY = "the dual bound is valid, but no feasible point comes near it"
+    UNBOUNDED = "nothing bounds the value: the class is unconstrained in a direction that matters"
+    EMPTY = "no function of the class meets all constraints, as the multipliers prove"
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateCheck:
+    """What `Certificate.check` found: the bound computed again from the program, and whether it supports what was reported."""
+
+    valid: bool
+    bound: float
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Evidence that objective'theta <= bound for every theta that meets the constraints.
+
+    multipliers: one per constraint. Any non-negative ones prove a bound; these prove `bound`.
+    point:       a feasible theta (None when there is none), whose value shows how tight the bound is.
+    For status EMPTY the multipliers (1 for the loss) prove that the least loss exceeds its limit: `bound` is that least loss.
+    """
+
+    objective: FloatArray
+    constraints: tuple[Constraint, ...]
+    multipliers: FloatArray
+    bound: float
+    point: FloatArray | None
+    status: SolveStatus
+
+    @property
+    def value(self) -> float:
+        """The value at the feasible point."""
+        return math.nan if self.point is None else float(self.objective @ self.point)
+
+    @property
+    def gap(self) -> float:
+        """Bound minus value at the feasible point: how much the bound could still improve, at most."""
+        return self.bound - self.value
+
+    def multiplier(self, role: Role) -> float:
+        """The multiplier of the constraint with this role, 0 when there is none."""
+        return sum(float(m) for c, m in zip(self.constraints, self.multipliers, strict=True) if c.role is role)
+
+    def check(self, tolerance: float = 1e-6) -> CertificateCheck:
+        """Compute the bound again from the constraints and the multipliers alone, by one Cholesky factorisation."""
+        if not (np.isfinite(self.multipliers).all() and (self.multipliers >= 0).all()):
+            return CertificateCheck(False, math.nan, "a multiplier is negative or not finite")
+        if self.status is SolveStatus.UNBOUNDED:
+            return CertificateCheck(self.bound == math.inf, math.inf, "no finite bound is claimed")
+        if self.status is SolveStatus.EMPTY:
+            return self._check_empty(tolerance)
+        value, magnitude = lagrangian_value(Quadratic.linear(self.objective), self.constraints, self.multipliers)
+        if value == -math.inf:
+            return CertificateCheck(False, math.inf, "the multipliers prove no finite bound")
+        bound = -value
+        slack = tolerance * max(abs(bound), abs(self.bound)) + 1e-12 * magnitude
+        if bound > self.bound + slack:
+            return CertificateCheck(False, bound, f"the multipliers prove only {bound:.9g}, not {self.bound:.9g}")
+        if self.point is not None:
+            for c in self.constraints:
+                size = abs(c.limit) + abs(c.quadratic.a0) + float(np.abs(self.point) @ np.abs(c.quadratic.A) @ np.abs(self.point))
+                if c.quadratic(self.point) > c.limit + 1e-9 * size:
+                    return CertificateCheck(False, bound, f"the feasible point breaks the {c.role.value} constraint")
+            if self.value > self.bound + slack:
+                return CertificateCheck(False, bound, "a feasible point lies beyond the bound")
+        return CertificateCheck(True, bound, "the multipliers prove the bound")
+
+    def _check_empty(self, tolerance: float) -> CertificateCheck:
+        """The least loss over the other constraints, bounded from below, must exceed the limit of the loss."""
+        loss = next(c for c in self.constraints if c.role is Role.LOSS)
+        others = tuple(c for c in self.constraints if c is not loss)
+        weights = np.array([m for c, m in zip(self.constraints, self.multipliers, strict=True) if c is not loss])
+        least, _ = lagrangian_value(loss.quadratic, others, weights)
+        valid = least > loss.limit and abs(least - self.bound) <= tolerance * max(abs(least), abs(self.bound))
+        message = "the least loss exceeds the radius" if valid else f"the multipliers prove a least loss of only {least:.9g}"
+        return CertificateCheck(valid, least, message)

@@ -1,0 +1,362 @@
+"""The program of Algorithm 1, fast: max c'theta over {loss(theta) <= lambda} and {||theta_penalised|| <= R}.
+
+The unpenalised coordinates are eliminated (Schur complement), what is left of the loss is diagonalised once, and in these
+coordinates the dual has two multipliers and costs O(m): ball multiplier `nu` by a monotone Newton iteration, ellipsoid
+multiplier `mu` by a safeguarded one. The decomposition serves both ends, every radius and every norm bound.
+
+In the eigenbasis the loss is  least + sum_i g_i (t_i - centre_i)^2,  and the ball counts the first `penalised` coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quadratic import Quadratic
+from ..validation import BoolArray, FloatArray
+
+UNIT = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalSolution:
+    """A dual point and a primal point; `bound` is the dual value and never below the true maximum."""
+
+    bound: float
+    loss_multiplier: float
+    ball_multiplier: float
+    theta: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class LeastLoss:
+    """The least loss over the ball: a point that attains it, and a lower bound that proves it (multiplier of the ball)."""
+
+    theta: FloatArray
+    loss: float
+    lower_bound: float
+    ball_multiplier: float
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """The loss in its own coordinates; see `decompose`. A loss that is not convex has no such coordinates (convex=False)."""
+
+    quadratic: Quadratic
+    mask: BoolArray
+    convex: bool
+    g: FloatArray
+    basis: FloatArray
+    centre: FloatArray
+    penalised: int
+    least: float
+    noise: float
+
+    def coordinates(self, c: FloatArray) -> FloatArray:
+        return np.asarray(self.basis.T @ c)
+
+    def theta(self, t: FloatArray) -> FloatArray:
+        return np.asarray(self.basis @ t)
+
+    def loss(self, t: FloatArray) -> float:
+        return self.least + float(self.g @ (t - self.centre) ** 2)
+
+    def maximise(self, c: FloatArray, limit: float, radius: float | None) -> DiagonalSolution:
+        """max c'theta subject to loss <= limit and, unless `radius` is None, the ball. The set must not be empty."""
+        slack = max(limit - self.least, self.noise)
+        return _maximise(self, self.coordinates(c), slack, radius)
+
+    def least_loss(self, radius: float | None) -> LeastLoss:
+        """min loss over the ball."""
+        return _least_loss(self, radius)
+
+    def least_norm(self, limit: float) -> FloatArray | None:
+        """The theta of least (penalised) norm whose loss is at most `limit`; None when no theta reaches it."""
+        slack = limit - self.least
+        if slack < -self.noise:
+            return None
+        return self.theta(_least_norm(self, max(slack, self.noise)))
+
+
+def decompose(loss: Quadratic, penalised: BoolArray) -> Decomposition:
+    """Diagonalise a convex loss against the ball.
+
+    theta_f = u - W theta_p, W = A_ff^+ A_fp, leaves (theta_p' S theta_p, u'A_ff u) with S = A_pp - A_pf W. Eigenvalues at the
+    level of rounding are set to zero: that only enlarges the set, so bounds stay valid.
+    """
+    p, f = np.flatnonzero(penalised), np.flatnonzero(~penalised)
+    A = 0.5 * (loss.A + loss.A.T)
+    size = float(np.abs(np.diagonal(A)).max(initial=0.0))
+    cut = max(len(A), 8) * UNIT * size
+    free_values, free_vectors = np.linalg.eigh(A[np.ix_(f, f)])
+    free_values = np.where(np.abs(free_values) > cut, free_values, 0.0)
+    inverse = np.where(free_values > 0, 1 / np.where(free_values > 0, free_values, 1.0), 0.0)
+    W = (free_vectors * inverse) @ (free_vectors.T @ A[np.ix_(f, p)])
+    values, vectors = np.linalg.eigh(A[np.ix_(p, p)] - A[np.ix_(p, f)] @ W)
+    convex = bool((values > -cut).all() and (free_values >= 0).all())
+    values = np.where(values > cut, values, 0.0)
+    m = len(A)
+    basis = np.zeros((m, m))
+    basis[p, : len(p)] = vectors
+    basis[f, : len(p)] = -W @ vectors
+    basis[f, len(p) :] = free_vectors
+    g = np.concatenate([values, free_values])
+    a = basis.T @ loss.a
+    centre = np.where(g > 0, a / np.where(g > 0, g, 1.0), 0.0)
+    explained = float(g @ centre**2)
+    return Decomposition(
+        quadratic=loss,
+        mask=penalised,
+        convex=convex,
+        g=g,
+        basis=basis,
+        centre=centre,
+        penalised=len(p),
+        least=loss.a0 - explained,
+        noise=max(16 * UNIT * (abs(loss.a0) + explained), 1e-300),
+    )
+
+
+def _maximise(system: Decomposition, c: FloatArray, slack: float, radius: float | None) -> DiagonalSolution:
+    g, p = system.g, system.penalised
+    largest = float(np.abs(c).max(initial=0.0))
+    c = np.where(np.abs(c) > 4 * UNIT * largest, c, 0.0)
+    flat = g == 0
+    if radius is None:
+        if c[flat].any():
+            return DiagonalSolution(math.inf, 0.0, 0.0, None)
+        return _ellipsoid_only(system, c, slack)
+    if c[p:][flat[p:]].any():
+        return DiagonalSolution(math.inf, 0.0, 0.0, None)
+    return _TwoMultipliers(system, c, slack, radius).solve()
+
+
+def _ellipsoid_only(system: Decomposition, c: FloatArray, slack: float) -> DiagonalSolution:
+    """c'centre + sqrt(slack * sum c^2/g)."""
+    g = system.g
+    inverse = np.where(g > 0, 1 / np.where(g > 0, g, 1.0), 0.0)
+    length = math.sqrt(float(c**2 @ inverse))
+    t = system.centre.copy()
+    if length == 0 or slack == 0:
+        return DiagonalSolution(float(c @ t), 0.0, 0.0, system.theta(t))
+    t += math.sqrt(slack) / length * c * inverse
+    value = float(c @ system.centre) + math.sqrt(slack) * length
+    return DiagonalSolution(value, 0.5 * length / math.sqrt(slack), 0.0, system.theta(t))
+
+
+class _TwoMultipliers:
+    """Both constraints, in units where the ball has radius 1, the largest g is 1 and the penalised part of c has length 1."""
+
+    def __init__(self, system: Decomposition, c: FloatArray, slack: float, radius: float) -> None:
+        p = system.penalised
+        self.system, self.radius = system, radius
+        self.g_max = float(system.g.max(initial=0.0)) or 1.0
+        self.c_size = float(np.linalg.norm(c)) or 1.0
+        c = c / self.c_size
+        g = system.g / self.g_max
+        t0 = system.centre / radius
+        self.g, self.c, self.t0 = g[:p], c[:p], t0[:p]
+        self.free_g, self.free_c, self.free_t0 = g[p:], c[p:], t0[p:]
+        self.s = slack / (self.g_max * radius**2)
+        inverse = np.where(self.free_g > 0, 1 / np.where(self.free_g > 0, self.free_g, 1.0), 0.0)
+        # sum c^2/g over the unpenalised coordinates: the ellipsoid alone holds them.
+        self.free_length2 = float(self.free_c**2 @ inverse)
+        self.free_step = self.free_c * inverse
+        self.free_value = float(self.free_c @ self.free_t0)
+        self.gt0 = self.g * self.t0
+        self.gt02 = float(self.gt0 @ self.t0)
+        self.best = (math.inf, 0.0, 0.0)
+
+    def solve(self) -> DiagonalSolution:
+        g, c, t0, s = self.g, self.c, self.t0, self.s
+        inside = _pull_to_ball(g, t0)
+        least = float(g @ (inside - t0) ** 2)
+        self.least, self.inside = least, inside
+        c_length = float(np.linalg.norm(c))
+        if self.free_length2 == 0:
+            # The ball alone; when its maximiser satisfies the loss this is the answer.
+            self.best = (self.free_value + c_length, 0.5 * c_length, 0.0)
+            t = c / c_length if c_length > 0 else inside
+            if float(g @ (t - t0) ** 2) <= s:
+                return self._result(t, self.free_t0)
+        mu, t = self._search_mu(max(s, 1e-300))
+        free = self.free_t0 + (self.free_step / (2 * mu) if mu > 0 else 0.0)
+        return self._result(t, free)
+
+    def _search_mu(self, s: float) -> tuple[float, FloatArray]:
+        """Safeguarded Newton on 1/sqrt(q(mu) - q(infinity)), which is nearly linear in mu."""
+        positive = self.g > 0
+        length2 = float((self.c[positive] ** 2) @ (1 / self.g[positive])) + self.free_length2
+        mu = min(max(0.5 * math.sqrt(max(length2, 1e-300) / s), 1e-12), 1e30)
+        low, high = 0.0, math.inf
+        floor = min(self.least, s * (1 - 1e-6))
+        wanted = 1 / math.sqrt(max(s - floor, 1e-300))
+        t = self.t0
+        for _ in range(200):
+            nu, t, denominator = self._ball_multiplier(mu)
+            excess = self.t0 - t
+            q = float(self.g @ excess**2) + self.free_length2 / (4 * mu * mu)
+            self._keep(nu, mu, denominator)
+            if q > s:
+                low = mu
+            else:
+                high = mu
+            if abs(q - s) <= 1e-13 * s or (high < math.inf and high - low <= 4 * UNIT * high):
+                break
+            slope = self._slope(nu, mu, t, excess, denominator)
+            rest = q - floor
+            step = math.nan
+            if slope < 0 and rest > 0:
+                step = mu + (wanted - 1 / math.sqrt(rest)) / (-0.5 * slope * rest**-1.5)
+            if high == math.inf and not step < 1e3 * mu:
+                step = 8 * mu
+            if low == 0 and not step > 1e-3 * mu:
+                step = 1e-3 * mu
+            if not (math.isfinite(step) and low < step < high):
+                step = math.sqrt(low * high) if low > 0 and high < math.inf else (8 * mu if high == math.inf else mu / 8)
+            if step > 1e30 or abs(step - mu) <= 4 * UNIT * mu:
+                break
+            mu = step
+        return mu, t
+
+    def _ball_multiplier(self, mu: float) -> tuple[float, FloatArray, FloatArray]:
+        """nu >= 0 with ||(c/2 + mu g t0) / (nu + mu g)|| = 1, or 0 when the ball is not reached."""
+        v = 0.5 * self.c + mu * self.gt0
+        b = mu * self.g
+        nu = max(0.0, float((np.abs(v) - b).max(initial=0.0)))
+        if nu == 0.0:
+            t = np.where(v == 0, 0.0, v / np.where(b == 0, 1.0, b)) if (v[b == 0] == 0).all() else None
+            if t is not None and float(t @ t) <= 1:
+                return 0.0, t, b
+            nu = 1e-300
+        for _ in range(100):
+            denominator = nu + b
+            t = v / denominator
+            square = float(t @ t)
+            step = (math.sqrt(square) - 1) * square / float((t * t) @ (1 / denominator))
+            if not math.isfinite(step):
+                break
+            if step <= 4 * UNIT * nu:
+                break
+            nu += step
+        denominator = nu + b
+        return nu, v / denominator, denominator
+
+    def _slope(self, nu: float, mu: float, t: FloatArray, excess: FloatArray, denominator: FloatArray) -> float:
+        """dq/dmu along the ball multiplier."""
+        inverse = np.where(denominator > 0, 1 / np.where(denominator > 0, denominator, 1.0), 0.0)
+        change = self.g * excess * inverse
+        if nu > 0:
+            weighted = t * inverse
+            ratio = float(weighted @ (self.g * excess)) / max(float(weighted @ t), 1e-300)
+            change = change - ratio * weighted
+        return -2 * float((self.g * excess) @ change) - self.free_length2 / (2 * mu**3)
+
+    def _keep(self, nu: float, mu: float, denominator: FloatArray) -> None:
+        """Remember the least dual value: nu + mu s + sum (c^2/4 + mu g t0 c - nu mu g t0^2) / (nu + mu g)."""
+        flat = denominator == 0
+        if self.c[flat].any():
+            return
+        safe = np.where(flat, 1.0, denominator)
+        w = np.where(flat, 0.0, (0.25 * self.c**2 + mu * self.gt0 * self.c - nu * mu * self.gt0 * self.t0) / safe)
+        value = nu + mu * self.s + float(w.sum()) + self.free_value + self.free_length2 / (4 * mu)
+        if value < self.best[0]:
+            self.best = (value, nu, mu)
+
+    def _result(self, t: FloatArray, free: FloatArray) -> DiagonalSolution:
+        t, free = self._into_set(t, free)
+        value, nu, mu = self.best
+        point = np.concatenate([t, free]) * self.radius
+        return DiagonalSolution(
+            bound=value * self.c_size * self.radius,
+            loss_multiplier=mu * self.c_size / (self.g_max * self.radius),
+            ball_multiplier=nu * self.c_size / self.radius,
+            theta=self.system.theta(point),
+        )
+
+    def _into_set(self, t: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rescale into the ball, then move towards the least-loss point until the loss constraint holds."""
+        t = t / max(1.0, float(np.linalg.norm(t)))
+        start = np.concatenate([self.inside, self.free_t0])
+        direction = np.concatenate([t, free]) - start
+        all_g = np.concatenate([self.g, self.free_g])
+        offset = start - np.concatenate([self.t0, self.free_t0])
+        share = 1.0
+        if float(all_g @ (offset + direction) ** 2) > self.s:
+            share = _step_to_sphere(offset, direction, all_g, self.s)
+        moved = start + share * direction
+        return moved[: len(t)], moved[len(t) :]
+
+
+def _step_to_sphere(offset: FloatArray, direction: FloatArray, weights: FloatArray, limit: float) -> float:
+    """The largest step in [0, 1] with sum w (offset + step direction)^2 <= limit."""
+    a = float(weights @ direction**2)
+    b = float(weights @ (offset * direction))
+    c = float(weights @ offset**2) - limit
+    if a == 0 or c >= 0:
+        return 0.0
+    return min(1.0, max(0.0, (-b + math.sqrt(b * b - a * c)) / a))
+
+
+def _pull_to_ball(g: FloatArray, t0: FloatArray) -> FloatArray:
+    """argmin sum g (t - t0)^2 over the unit ball."""
+    t0 = np.where(g > 0, t0, 0.0)
+    if float(t0 @ t0) <= 1:
+        return t0
+    nu = _least_loss_multiplier(g, t0, 1.0)
+    t = g * t0 / (nu + g)
+    return np.asarray(t / max(1.0, float(np.linalg.norm(t))))
+
+
+def _least_loss_multiplier(g: FloatArray, t0: FloatArray, radius: float) -> float:
+    """nu > 0 with ||g t0 / (nu + g)|| = radius, by monotone Newton on 1/norm from below."""
+    v = g * t0
+    nu = max(1e-300, float((np.abs(v) / radius - g).max(initial=0.0)))
+    for _ in range(100):
+        denominator = nu + g
+        t = v / denominator
+        square = float(t @ t)
+        step = (math.sqrt(square) / radius - 1) * square / float((t * t) @ (1 / denominator))
+        if not math.isfinite(step) or step <= 4 * UNIT * nu:
+            break
+        nu += step
+    return nu
+
+
+def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
+    p = system.penalised
+    t = system.centre.copy()
+    if radius is None or float(t[:p] @ t[:p]) <= radius**2:
+        return LeastLoss(system.theta(t), system.least, system.least, 0.0)
+    g, t0 = system.g[:p], system.centre[:p]
+    nu = _least_loss_multiplier(g, t0, radius)
+    t[:p] = g * t0 / (nu + g)
+    t[:p] *= min(1.0, radius / float(np.linalg.norm(t[:p])))
+    bound = system.least + nu * (float(t0**2 @ (g / (nu + g))) - radius**2)
+    return LeastLoss(system.theta(t), system.loss(t), bound, nu)
+
+
+def _least_norm(system: Decomposition, slack: float) -> FloatArray:
+    """t = mu g t0 / (1 + mu g) with sum g (t - t0)^2 = slack: monotone Newton on 1/sqrt."""
+    p = system.penalised
+    g, t0 = system.g[:p], system.centre[:p]
+    t = system.centre.copy()
+    if float(g @ t0**2) <= slack:
+        t[:p] = 0.0
+        return t
+    mu = 0.0
+    for _ in range(200):
+        shrink = 1 / (1 + mu * g)
+        left = g * t0**2 * shrink**2
+        q = float(left.sum())
+        slope = -2 * float(left @ (g * shrink))
+        if q <= slack * (1 + 1e-14) or slope == 0:
+            break
+        step = (1 / math.sqrt(slack) - 1 / math.sqrt(q)) / (-0.5 * slope * q**-1.5)
+        if not math.isfinite(step) or step <= 4 * UNIT * mu:
+            break
+        mu += step
+    t[:p] = t0 * (1 - 1 / (1 + mu * g))
+    return t

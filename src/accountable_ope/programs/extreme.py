@@ -1,0 +1,173 @@
+"""Extreme values over the functions that are consistent with the data, each with its certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..quadratic import Quadratic
+from ..validation import FloatArray
+from .certificate import Certificate, SolveStatus
+from .ellipsoid_ball import Decomposition
+from .lagrangian import Constraint, Role, ball
+from .multipliers import DualSolution, maximise_dual
+
+UNIT = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class LeastLossFound:
+    """The least loss over ball and box: attained (nearly) at theta, and not below lower_bound, as the multipliers prove."""
+
+    theta: FloatArray
+    loss: float
+    lower_bound: float
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleSet:
+    """{theta: loss(theta) <= limit, ||theta_penalised|| <= norm_bound, box(theta) <= its limit}.
+
+    The decomposition of the loss is made once (`decompose`) and shared by sets that differ in limit, norm bound or box.
+    """
+
+    decomposition: Decomposition
+    limit: float
+    norm_bound: float | None
+    box: Constraint | None = None
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        found = [Constraint(Role.LOSS, self.decomposition.quadratic, max(self.limit, self.rounding))]
+        if self.norm_bound is not None:
+            found.append(ball(self.decomposition.mask, self.norm_bound))
+        if self.box is not None:
+            found.append(self.box)
+        return tuple(found)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may add to the loss of a theta in the ball; a smaller limit than this cannot be told from zero."""
+        size = float(np.abs(np.diagonal(self.decomposition.quadratic.A)).max(initial=0.0))
+        return self.decomposition.noise + UNIT * size * (self.norm_bound or 0.0) ** 2
+
+    @cached_property
+    def least_loss(self) -> LeastLossFound:
+        """min loss over ball and box, with the multipliers that prove it (1 for the loss itself)."""
+        loss = self.decomposition.quadratic
+        others = self.constraints[1:]
+        if self.decomposition.convex:
+            found = self.decomposition.least_loss(self.norm_bound)
+            weights = np.zeros(len(others))
+            if self.norm_bound is not None:
+                weights[0] = found.ball_multiplier
+            inside_box = self.box is None or self.box.quadratic(found.theta) <= self.box.limit
+            if inside_box or found.lower_bound > self.limit + self.rounding:
+                return LeastLossFound(found.theta, found.loss, found.lower_bound, np.concatenate([[1.0], weights]))
+        if others:
+            start = np.array([max(abs(loss.a0), UNIT) / max(c.limit, 1e-300) for c in others])
+            dual = maximise_dual(loss, others, start, absolute_gap=1e-9 * max(self.limit, self.rounding))
+            if dual is not None:
+                return LeastLossFound(dual.theta, loss(dual.theta), dual.bound, np.concatenate([[1.0], dual.multipliers]))
+        return LeastLossFound(np.zeros(len(loss.a)), loss.a0, -math.inf, np.zeros(len(others) + 1))
+
+    @property
+    def empty(self) -> bool:
+        """Whether the least loss provably exceeds the limit."""
+        return self.least_loss.lower_bound > self.limit + self.rounding
+
+    def contains(self, theta: FloatArray) -> bool:
+        """Whether theta meets every constraint, up to rounding."""
+        return all(c.quadratic(theta) <= c.limit + (self.rounding if c.role is Role.LOSS else 0.0) for c in self.constraints)
+
+
+def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
+    """The largest objective'theta over the set, as a dual bound; for the least value turn the sign of the objective."""
+    if feasible.empty:
+        least = feasible.least_loss
+        return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)
+    if not feasible.decomposition.convex:
+        return _by_multipliers(objective, feasible, None)
+    fast = feasible.decomposition.maximise(objective, feasible.constraints[0].limit, feasible.norm_bound)
+    multipliers = np.zeros(len(feasible.constraints))
+    multipliers[0] = fast.loss_multiplier
+    if feasible.norm_bound is not None:
+        multipliers[1] = fast.ball_multiplier
+    bounded = math.isfinite(fast.bound)
+    without_box = _certificate(objective, feasible, multipliers, fast.bound, fast.theta) if bounded else None
+    if feasible.box is None:
+        unbounded = Certificate(objective, feasible.constraints, multipliers, math.inf, None, SolveStatus.UNBOUNDED)
+        return without_box or unbounded
+    if without_box is not None and fast.theta is not None and feasible.box.quadratic(fast.theta) <= feasible.box.limit:
+        return without_box
+    return _by_multipliers(objective, feasible, without_box)
+
+
+def least_correction(decomposition: Decomposition, limit: float) -> FloatArray | None:
+    """The theta of least norm whose loss is at most `limit`: 0 where possible, None when no theta reaches the limit."""
+    return decomposition.least_norm(limit)
+
+
+def _by_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Certificate | None) -> Certificate:
+    """Newton's method on all multipliers; never worse than the certificate that is known already."""
+    dual = maximise_dual(Quadratic.linear(objective), feasible.constraints, _first_multipliers(objective, feasible, known))
+    if dual is None:
+        return known or Certificate(
+            objective,
+            feasible.constraints,
+            np.zeros(len(feasible.constraints)),
+            math.inf,
+            None,
+            SolveStatus.UNBOUNDED,
+        )
+    point = _into_set(dual, feasible)
+    found = _certificate(objective, feasible, dual.multipliers, -dual.bound, point)
+    if known is not None and known.bound < found.bound:
+        return _certificate(objective, feasible, known.multipliers, known.bound, point)
+    return found
+
+
+def _first_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Certificate | None) -> FloatArray:
+    """Multipliers of the right order of magnitude: (range of the objective) / (limit of the constraint)."""
+    if feasible.norm_bound is not None:
+        spread = float(np.linalg.norm(objective)) * feasible.norm_bound
+    else:
+        spread = float(np.linalg.norm(objective)) * max(float(np.linalg.norm(feasible.least_loss.theta)), 1e-6)
+    spread = max(spread, 1e-300)
+    limits = [max(c.limit, 1e-300) for c in feasible.constraints]
+    first = spread / np.array(limits)
+    if known is not None:
+        first = np.maximum(known.multipliers, 1e-3 * first)
+    return first
+
+
+def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
+    """The end of the path, pulled towards the least-loss point until it meets every constraint; None when that fails."""
+    inside, target = feasible.least_loss.theta, dual.theta
+    if feasible.contains(target):
+        return target
+    if not feasible.contains(inside):
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if feasible.contains(inside + middle * (target - inside)):
+            low = middle
+        else:
+            high = middle
+    return np.asarray(inside + low * (target - inside))
+
+
+def _certificate(
+    objective: FloatArray, feasible: FeasibleSet, multipliers: FloatArray, bound: float, point: FloatArray | None
+) -> Certificate:
+    size = abs(bound) + (0.0 if point is None else float(np.abs(objective) @ np.abs(point)))
+    padded = bound + 64 * UNIT * size
+    extent = float(np.linalg.norm(objective)) * (feasible.norm_bound or 0.0)
+    close = point is not None and padded - float(objective @ point) <= max(1e-6 * size, 1e-9 * extent)
+    status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
+    return Certificate(objective, feasible.constraints, multipliers, padded, point, status)

@@ -1,0 +1,122 @@
+"""Programs with quadratic constraints, and the bound that any multipliers give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+
+from ..quadratic import Quadratic
+from ..validation import BoolArray, FloatArray
+
+
+class Role(Enum):
+    """What a constraint says."""
+
+    LOSS = "loss"
+    BALL = "ball"
+    BOX = "box"
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """q(theta) <= limit."""
+
+    role: Role
+    quadratic: Quadratic
+    limit: float
+
+
+def ball(penalised: BoolArray, radius: float) -> Constraint:
+    """||theta||^2 <= radius^2 over the penalised coordinates."""
+    return Constraint(Role.BALL, Quadratic(np.diag(penalised.astype(float)), np.zeros(len(penalised)), 0.0), radius**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Lagrangian:
+    """inf_theta q0(theta) + sum_j alpha_j (q_j(theta) - limit_j), where it is finite: a lower bound of q0 over the set.
+
+    value is the infimum, theta attains it, magnitude is the size of the terms that were added up (for rounding).
+    """
+
+    value: float
+    theta: FloatArray
+    magnitude: float
+    factor: tuple[FloatArray, bool]
+    scale: FloatArray
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """H^{-1} right, H = A_0 + sum_j alpha_j A_j."""
+        solved = cho_solve(self.factor, (self.scale * right.T).T, check_finite=False)
+        return np.asarray((self.scale * solved.T).T)
+
+
+def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray) -> Lagrangian | None:
+    """The Lagrangian bound at these multipliers, None where the matrix is not positive definite.
+
+    H = A_0 + sum alpha_j A_j, h = a_0 + sum alpha_j a_j: theta = H^{-1} h and
+    value = a0_0 + sum alpha_j (a0_j - limit_j) - h'H^{-1}h.
+    """
+    H, h, constant, magnitude = _combine(objective, constraints, multipliers)
+    diagonal = np.diagonal(H).copy()
+    # A coordinate that appears nowhere (an action never logged, say) is harmless when the objective ignores it too.
+    absent = (diagonal == 0) & (h == 0) & ~H.any(axis=0)
+    diagonal[absent] = 1.0
+    if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
+        return None
+    scale = 1 / np.sqrt(diagonal)
+    H = scale[:, None] * H * scale
+    H[np.diag_indices_from(H)] = 1.0
+    try:
+        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    y = solve_triangular(factor[0], scale * h, lower=True, check_finite=False)
+    theta = scale * solve_triangular(factor[0], y, lower=True, trans="T", check_finite=False)
+    quadratic_part = float(y @ y)
+    if not math.isfinite(quadratic_part):
+        return None
+    return Lagrangian(constant - quadratic_part, theta, magnitude + quadratic_part, factor, scale)
+
+
+def lagrangian_value(
+    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray, tolerance: float = 1e-9
+) -> tuple[float, float]:
+    """(value, magnitude) of the Lagrangian bound, also on the border where the matrix is singular.
+
+    A direction with an eigenvalue at the level of rounding counts as flat; the bound is minus infinity when the linear part
+    has a share above `tolerance` in it, or when an eigenvalue is truly negative.
+    """
+    found = lagrangian(objective, constraints, multipliers)
+    if found is not None:
+        return found.value, found.magnitude
+    H, h, constant, magnitude = _combine(objective, constraints, multipliers)
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    cut = 64 * len(H) * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+    components = vectors.T @ h
+    flat = values <= cut
+    if (values < -cut).any() or float(np.abs(components[flat]).max(initial=0.0)) > tolerance * float(np.linalg.norm(h)):
+        return -math.inf, magnitude
+    quadratic_part = float(components[~flat] ** 2 @ (1 / values[~flat]))
+    return constant - quadratic_part, magnitude + quadratic_part
+
+
+def _combine(
+    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """H, h, the constant term and the size of what was added up in it."""
+    H = objective.A.copy()
+    h = objective.a.copy()
+    constant, magnitude = objective.a0, abs(objective.a0)
+    for constraint, alpha in zip(constraints, multipliers.tolist(), strict=True):
+        if alpha == 0:
+            continue
+        q = constraint.quadratic
+        H += alpha * q.A
+        h += alpha * q.a
+        constant += alpha * (q.a0 - constraint.limit)
+        magnitude += alpha * (abs(q.a0) + abs(constraint.limit))
+    return H, h, constant, magnitude

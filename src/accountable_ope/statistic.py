@@ -1,0 +1,132 @@
+"""The kernel Bellman statistic: all that the data say about Q, in two small matrices.
+
+With C = [Z | v | 1], pair_gram = C'KC and diag_gram = C' diag(K) C, and w = (theta, -1, 0):
+V-statistic = w' pair_gram w / n^2 and U-statistic = w' (pair_gram - diag_gram) w / (n (n - 1)).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .bellman import BellmanSystem
+from .errors import InvalidFile, InvalidInput
+from .kernels import Kernel
+from .quadratic import Quadratic
+from .reductions.numpy_tiles import Progress, TileOptions, pair_sums
+from .validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class KernelStatistic:
+    """The two matrices, the number of transitions, and how exactly they are known.
+
+    column_scale: root mean square of every column of C, which turns `kernel_error` into a slack of the loss.
+    """
+
+    pair_gram: FloatArray
+    diag_gram: FloatArray
+    column_scale: FloatArray
+    count: int
+    kernel_supremum: float
+    kernel_error: float
+
+    @property
+    def dimension(self) -> int:
+        return len(self.pair_gram) - 2
+
+    def v_loss(self) -> Quadratic:
+        """The V-statistic as a quadratic of theta: (Z theta - v)'K(Z theta - v) / n^2."""
+        return self._loss(self.pair_gram / self.count**2)
+
+    def u_loss(self) -> Quadratic:
+        """The U-statistic as a quadratic of theta; it need not be convex."""
+        return self._loss((self.pair_gram - self.diag_gram) / (self.count * (self.count - 1)))
+
+    def _loss(self, gram: FloatArray) -> Quadratic:
+        m = self.dimension
+        return Quadratic(gram[:m, :m], gram[:m, m], float(gram[m, m]))
+
+    @property
+    def kappa(self) -> float:
+        """sqrt(1'K1) / n: what a constant residual of one is worth in the square root of the loss."""
+        return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as .npz; the file appears whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(target.name + ".partial")
+        with open(partial, "wb") as file:
+            np.savez(
+                file,
+                pair_gram=self.pair_gram,
+                diag_gram=self.diag_gram,
+                column_scale=self.column_scale,
+                scalars=np.array([self.count, self.kernel_supremum, self.kernel_error]),
+            )
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> KernelStatistic:
+        """Read what `save` wrote; nothing in the file is executed."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                count, supremum, error = file["scalars"].tolist()
+                return cls(file["pair_gram"], file["diag_gram"], file["column_scale"], int(count), supremum, error)
+        except (OSError, KeyError, ValueError, EOFError) as error_:
+            raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic ({error_}).") from error_
+
+
+def kernel_statistic(
+    system: BellmanSystem, kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+) -> KernelStatistic:
+    """The statistic of one system: one symmetric pass over all pairs, memory O(n k)."""
+    return kernel_statistics([system], kernel, options, progress)[0]
+
+
+def kernel_statistics(
+    systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+) -> list[KernelStatistic]:
+    """The statistics of several feature classes on the same data, from one pass over the pairs."""
+    stacked = np.concatenate([system.columns() for system in systems], axis=1)
+    sums = pair_sums(kernel, systems[0].points, stacked, options, progress)
+    scale = np.sqrt(np.mean(stacked**2, axis=0))
+    ends = np.cumsum([system.dimension + 2 for system in systems])
+    statistics = []
+    for system, end in zip(systems, ends, strict=True):
+        own = slice(end - system.dimension - 2, end)
+        statistics.append(
+            KernelStatistic(
+                pair_gram=sums.pair_gram[own, own],
+                diag_gram=sums.diag_gram[own, own],
+                column_scale=scale[own],
+                count=len(stacked),
+                kernel_supremum=kernel.supremum,
+                kernel_error=sums.kernel_error,
+            )
+        )
+    return statistics
+
+
+def v_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
+    """(1/n^2) sum_ij eps_i K(x_i, x_j) eps_j, for the residuals of any Q (see `bellman_residuals`)."""
+    pairs, _ = _sums_of(residuals, points, kernel)
+    return pairs / len(points) ** 2
+
+
+def u_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
+    """(1/(n(n-1))) sum_{i != j} eps_i K(x_i, x_j) eps_j."""
+    pairs, diagonal = _sums_of(residuals, points, kernel)
+    return (pairs - diagonal) / (len(points) * (len(points) - 1))
+
+
+def _sums_of(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> tuple[float, float]:
+    column = np.asarray(residuals, dtype=np.float64).reshape(-1, 1)
+    if len(column) != len(points) or len(points) < 2:
+        raise InvalidInput(f"`residuals` must have one entry per point, at least two. Got {len(column)} and {len(points)}.")
+    sums = pair_sums(kernel, points, column)
+    return float(sums.pair_gram[0, 0]), float(sums.diag_gram[0, 0])

@@ -1,0 +1,147 @@
+"""Turning what users hand in into frozen float64 arrays, or into one clear sentence."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInput
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view, so that a validated record stays validated."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def own(values: ArrayLike, dtype: Any) -> NDArray[Any]:
+    """A private copy: what the caller later does to its array does not reach a validated record."""
+    return np.array(values, dtype=dtype, order="C", copy=True)
+
+
+def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) -> FloatArray:
+    """`values` as a private float64 array without NaN or infinity, with one of the allowed numbers of dimensions."""
+    try:
+        array = own(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.") from error
+    if array.ndim not in dimensions:
+        wanted = " or ".join(f"{d}-dimensional" for d in dimensions)
+        raise InvalidInput(f"`{name}` must be {wanted}. Got an array of shape {array.shape}.")
+    refuse_non_finite(array, name)
+    return array
+
+
+def refuse_non_finite(array: FloatArray, name: str) -> None:
+    """Raise when an entry is NaN or infinite, naming the first such row."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        row = int(np.argwhere(~finite)[0][0]) if array.ndim else 0
+        count = int((~finite).sum())
+        raise InvalidInput(f"`{name}` has {count} NaN or infinite {plural(count, 'entry', 'entries')}, first in row {row}.")
+
+
+def matrix(values: ArrayLike, name: str) -> FloatArray:
+    """An (n, d) float array; a vector becomes one column."""
+    array = float_array(values, name, dimensions=(1, 2))
+    array = array[:, None] if array.ndim == 1 else array
+    if array.shape[1] == 0:
+        raise InvalidInput(f"`{name}` has no columns.")
+    return array
+
+
+def vector(values: ArrayLike, name: str) -> FloatArray:
+    """An (n,) float array; a single column is accepted."""
+    array = float_array(values, name, dimensions=(1, 2))
+    if array.ndim == 2:
+        if array.shape[1] != 1:
+            raise InvalidInput(f"`{name}` must be one number per row. Got an array of shape {array.shape}.")
+        array = array[:, 0]
+    return array
+
+
+def same_rows(rows: int, array: NDArray[Any], name: str, reference: str) -> None:
+    """Raise unless `array` has as many rows as the reference argument."""
+    if len(array) != rows:
+        raise InvalidInput(f"`{name}` must have one row per row of `{reference}` ({rows}). Got {len(array)}.")
+
+
+def number(value: object, name: str) -> float:
+    """A finite real number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
+        raise InvalidInput(f"`{name}` must be a finite number. Got {value!r}.")
+    return float(value)
+
+
+def positive(value: object, name: str) -> float:
+    """A finite number above zero."""
+    result = number(value, name)
+    if result <= 0:
+        raise InvalidInput(f"`{name}` must be positive. Got {value!r}.")
+    return result
+
+
+def whole(value: object, name: str, *, least: int) -> int:
+    """An integer not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidInput(f"`{name}` must be a whole number of at least {least}. Got {value!r}.")
+    return int(value)
+
+
+def probability_level(value: object, name: str = "delta") -> float:
+    """A number strictly between 0 and 1."""
+    result = number(value, name)
+    if not 0 < result < 1:
+        raise InvalidInput(f"`{name}` must be in (0, 1). Got {value!r}.")
+    return result
+
+
+def ordered_pair(value: object, name: str) -> tuple[float, float]:
+    """A (low, high) pair of finite numbers, low <= high."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise InvalidInput(f"`{name}` must be a pair (low, high). Got {value!r}.")
+    pair = (number(value[0], name), number(value[1], name))
+    if pair[0] > pair[1]:
+        raise InvalidInput(f"`{name}` must have low <= high. Got {value!r}.")
+    return pair
+
+
+def probability_rows(values: FloatArray, name: str) -> FloatArray:
+    """Rows that are probability vectors, up to rounding; renormalised exactly."""
+    if (values < -1e-9).any():
+        row = int(np.argwhere(values < -1e-9)[0][0])
+        raise InvalidInput(f"`{name}` has a negative probability in row {row}: {values[row].tolist()}.")
+    sums = values.sum(axis=1)
+    wrong = np.abs(sums - 1) > 1e-6
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(f"`{name}` must sum to one in every row. Row {row} sums to {sums[row]:.6g}.")
+    clipped: FloatArray = np.maximum(values, 0.0)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    return clipped
+
+
+def row_keys(points: FloatArray) -> NDArray[Any]:
+    """Rows as opaque bytes: equal rows compare equal, and rows can be sorted, searched and intersected."""
+    contiguous = np.ascontiguousarray(points) + 0.0  # -0.0 and 0.0 are the same number
+    return contiguous.view(np.dtype((np.void, contiguous.dtype.itemsize * contiguous.shape[1]))).reshape(-1)
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """The word that agrees with the count."""
+    return one if count == 1 else many
+
+
+def describe(values: object) -> str:
+    """A short description of a wrong argument."""
+    text = repr(values)
+    return text if len(text) <= 60 else f"{type(values).__name__} ({text[:50]}...)"
