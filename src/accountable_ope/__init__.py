@@ -15,7 +15,7 @@ from .errors import AopeError, InvalidFile, InvalidInput, MissingExtra
 from .features import FeatureMap, Precomputed, RandomFourier, TabularFeatures
 
 # results
-from .interval import ClassCertificates, Status, ValueInterval, bound_ladder, bound_value
+from .interval import bound_ladder, bound_value
 from .io.parquet import load_starts, load_transitions, save_starts, save_transitions
 
 # test kernels
@@ -29,6 +29,7 @@ from .programs.extreme import FeasibleSet, extreme_value, least_correction
 from .quadratic import Quadratic
 from .radius import Guarantee, Radius
 from .reductions.numpy_tiles import TileOptions
+from .result import ClassCertificates, Status, ValueInterval
 from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
 
 # data

@@ -36,7 +36,7 @@ class RelativeNorm:
 class Assumptions:
     """What the analyst asserts.
 
-    discount:          gamma in [0, 1); 1 is allowed when the value range is declared or follows from `horizon` or `terminal_reward`.
+    discount:          gamma in [0, 1); 1 is allowed when `value_range`, `horizon` or `terminal_reward` bounds the value.
     reward_range:      every reward, logged or not, lies in it.
     value_range:       Q and V of the target policy lie in it, where that is tighter than reward_range / (1 - discount).
     norm_bound:        ||Q||_H <= norm_bound, the unpenalised constant left out; or RelativeNorm; None: no bound.
@@ -80,7 +80,8 @@ class Assumptions:
             raise InvalidInput("`terminates=False` contradicts `horizon` and `terminal_reward`, which mean that episodes end.")
         if self.terminal_reward and not self.reward_range[0] <= 0 <= self.reward_range[1]:
             raise InvalidInput(
-                f"`terminal_reward=True` means that most rewards are 0, so `reward_range` must contain 0. Got {self.reward_range}."
+                "`terminal_reward=True` means that most rewards are 0, so `reward_range` must contain 0. "
+                f"Got {self.reward_range}."
             )
         if self.state_box is not None:
             object.__setattr__(self, "state_box", _state_box(self.state_box))

@@ -110,7 +110,7 @@ class TabularFeatures:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Precomputed:
-    """Features given as columns: at the data, at the next states and at the start states, the last two averaged over the policy."""
+    """Features as columns: at the data, at the next and at the start states, the last two averaged over the policy."""
 
     at_data: FloatArray
     at_next: FloatArray

@@ -207,7 +207,8 @@ def _scale(rows: FloatArray, columns: FloatArray, bandwidth: FloatArray) -> tupl
     """Both sets divided by the bandwidth and centred alike, which keeps squares small and differences unchanged."""
     if bandwidth.ndim == 1 and len(bandwidth) != rows.shape[1]:
         raise InvalidInput(
-            f"`bandwidth` has {len(bandwidth)} entries, but points (s, a) have {rows.shape[1]} columns: give one number or one per column."
+            f"`bandwidth` has {len(bandwidth)} entries, but points (s, a) have {rows.shape[1]} columns: "
+            "give one number or one per column."
         )
     centre = rows.mean(axis=0)
     return (rows - centre) / bandwidth, (columns - centre) / bandwidth

@@ -80,7 +80,8 @@ class TabulatedPolicy:
         p = matrix(probabilities, "probabilities")
         if p.shape != (len(s), len(vectors)):
             raise InvalidInput(
-                f"`probabilities` must have shape ({len(s)}, {len(vectors)}): a row per state, a column per action. Got {p.shape}."
+                f"`probabilities` must have shape ({len(s)}, {len(vectors)}): a row per state, a column per action. "
+                f"Got {p.shape}."
             )
         p = probability_rows(p, "probabilities")
         _, first, inverse = np.unique(row_keys(s), return_index=True, return_inverse=True)

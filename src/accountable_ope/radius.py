@@ -31,13 +31,14 @@ class LossKind(Enum):
 class Radius:
     """P(loss of the true Q <= level) >= 1 - delta.
 
+    uses:     the declared quantity that it rests on, in short.
     level:    lambda_K, what the theorem gives.
     rounding: what is added for the rounding of the statistic, so that the bound holds for the loss as it was computed.
     """
 
     name: str
     theorem: str
-    assumes: str
+    uses: str
     guarantee: Guarantee
     loss: LossKind
     level: float
@@ -61,18 +62,25 @@ class RadiusInputs:
 
 @dataclass(frozen=True)
 class RadiusRule:
-    """A theorem as a function of the inputs, with its name and what it needs to be true."""
+    """A theorem as a function of the inputs, with its name and the declared quantity that it rests on."""
 
     name: str
     theorem: str
-    assumes: str
+    uses: Callable[[RadiusInputs], str]
     guarantee: Guarantee
     loss: LossKind
     level: Callable[[RadiusInputs], float]
 
     def radius(self, inputs: RadiusInputs, rounding: float) -> Radius:
         return Radius(
-            self.name, self.theorem, self.assumes, self.guarantee, self.loss, self.level(inputs), rounding, inputs.delta
+            name=self.name,
+            theorem=self.theorem,
+            uses=self.uses(inputs),
+            guarantee=self.guarantee,
+            loss=self.loss,
+            level=self.level(inputs),
+            rounding=rounding,
+            delta=inputs.delta,
         )
 
 
@@ -84,19 +92,24 @@ def _hoeffding_u(printed: bool) -> Callable[[RadiusInputs], float]:
     return lambda x: hoeffding_u(x.count, largest_loss(x.ranges.residual_bound, x.kernel_supremum), x.delta, printed=printed)
 
 
-_SUP = "sup |residual| from the declared ranges, signs ignored"
-_WIDTH = "range of r + discount V(s') from the declared ranges"
+def _sup(x: RadiusInputs) -> str:
+    return f"|eps| <= {x.ranges.residual_bound:.4g}"
+
+
+def _width(x: RadiusInputs) -> str:
+    return f"width {x.ranges.residual_width:.4g}"
+
 
 RULES: tuple[RadiusRule, ...] = (
-    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", _SUP, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(False)),
-    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", _SUP, Guarantee.FINITE_SAMPLE, LossKind.U, _hoeffding_u(False)),
+    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", _sup, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(False)),
+    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", _sup, Guarantee.FINITE_SAMPLE, LossKind.U, _hoeffding_u(False)),
     RadiusRule(
-        "hoeffding-printed", "Hoeffding, V-statistic, as printed", _SUP, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(True)
+        "hoeffding-printed", "Hoeffding, V-statistic, as printed", _sup, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(True)
     ),
     RadiusRule(
         "azuma",
         "Hilbert-space Azuma-Hoeffding (Theorem A)",
-        _WIDTH,
+        _width,
         Guarantee.FINITE_SAMPLE,
         LossKind.V,
         lambda x: azuma(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta),

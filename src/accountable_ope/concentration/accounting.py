@@ -1,8 +1,8 @@
 """Where the failure probability goes: one place for every result.
 
-The kernel event is shared by both ends of the interval, so an exact start distribution gives both ends at 1 - delta. Sampled start
-states (or sampled actions there) are a second event, paid for with its own share. Several function classes with the same kernel
-share the kernel event and cost nothing.
+The kernel event is shared by both ends of the interval, so an exact start distribution gives both ends at 1 - delta. Sampled
+start states (or sampled actions there) are a second event, paid for with its own share. Several function classes with the same
+kernel share the kernel event and cost nothing.
 """
 
 from __future__ import annotations

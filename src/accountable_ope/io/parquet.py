@@ -97,7 +97,9 @@ def save_transitions(
     if episodes and data.episodes is not None:
         columns.append(("episode", data.episodes))
     if policy is not None:
-        columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, _probabilities(policy, data.next_states))]
+        after = np.full((len(data), len(policy.action_vectors)), 1 / len(policy.action_vectors))  # unused where terminated
+        after[~data.terminated] = _probabilities(policy, data.next_states[~data.terminated])
+        columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, after)]
     _write(columns, path)
 
 

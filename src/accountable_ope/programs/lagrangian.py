@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
@@ -50,6 +49,8 @@ class Lagrangian:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """H^{-1} right, H = A_0 + sum_j alpha_j A_j."""
+        from scipy.linalg import cho_solve
+
         solved = cho_solve(self.factor, (self.scale * right.T).T, check_finite=False)
         return np.asarray((self.scale * solved.T).T)
 
@@ -60,6 +61,9 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     H = A_0 + sum alpha_j A_j, h = a_0 + sum alpha_j a_j: theta = H^{-1} h and
     value = a0_0 + sum alpha_j (a0_j - limit_j) - h'H^{-1}h.
     """
+    # Here and not at the top: SciPy's linear algebra doubles the time of `import accountable_ope`.
+    from scipy.linalg import LinAlgError, cho_factor, solve_triangular
+
     H, h, constant, magnitude = _combine(objective, constraints, multipliers)
     diagonal = np.diagonal(H).copy()
     # A coordinate that appears nowhere (an action never logged, say) is harmless when the objective ignores it too.

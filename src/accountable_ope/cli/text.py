@@ -1,0 +1,128 @@
+"""Results as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ..io.parquet import TransitionFile
+from ..programs.certificate import SolveStatus
+from ..result import Status, ValueInterval
+
+STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
+
+
+def print_ladder(console: Console, intervals: Sequence[ValueInterval], truth: float | None = None) -> None:
+    """One row per radius, then what was assumed and what to do."""
+    first = intervals[0]
+    discount = first.assumptions.discount
+    scale = 1.0 if discount == 1 else 1 - discount
+    table = Table(title=f"Value of the target policy, {100 * (1 - first.delta.total):g}% confidence", title_justify="left")
+    table.box, table.padding, table.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
+    table.add_column("radius", no_wrap=True)
+    table.add_column("value", no_wrap=True)
+    if discount not in (0, 1):
+        table.add_column(f"x {scale:.4g}", no_wrap=True)
+    table.add_column("guarantee", min_width=13, max_width=20)
+    table.add_column("status", no_wrap=True)
+    table.add_column("rests on", min_width=11)
+    for interval in intervals:
+        cells = [interval.radius.name, _ends(interval, 1.0)]
+        if discount not in (0, 1):
+            cells.append(_ends(interval, scale))
+        style = STYLE[interval.status]
+        cells += [interval.guarantee.value, f"[{style}]{interval.status.name}[/]", interval.radius.uses]
+        table.add_row(*cells)
+    console.print(table)
+    if truth is not None:
+        normalised = "" if discount in (0, 1) else f", normalised {truth * scale:.4f}"
+        console.print(f"Truth (known for this dataset): [bold]{truth:.4f}[/]{normalised}")
+    print_details(console, intervals)
+
+
+def number_text(value: float) -> str:
+    """Four digits."""
+    return f"{value:.4g}"
+
+
+def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
+    """Assumptions, findings and advice."""
+    best = intervals[-1]
+    console.print(f"\nAssumed ({best.radius.name}):")
+    for line in best.assumed():
+        console.print(f"  - {line}", highlight=False)
+    for status in {interval.status for interval in intervals}:
+        names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
+        console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}", highlight=False)
+    for part in best.certificates:
+        if not part.consistent:
+            console.print(
+                f"  {part.features}: least loss {part.least_loss:.3g} above the radius {best.radius.total:.3g}; every function "
+                f"of this class misses Q somewhere by at least {part.misfit:.3g}.",
+                highlight=False,
+            )
+    checked = all(interval.check() for interval in intervals)
+    gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
+    largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
+    console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.", highlight=False)
+
+
+def _ends(interval: ValueInterval, scale: float) -> str:
+    if interval.status is Status.INCONSISTENT:
+        return "-"
+    return f"\\[{number_text(scale * interval.lower)}, {number_text(scale * interval.upper)}]"
+
+
+def print_description(console: Console, file: TransitionFile, name: str, reward_range: tuple[float, float] | None) -> None:
+    """What a data file holds, before any statistics."""
+    data = file.data
+    table = Table(title=name, title_justify="left", show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("found")
+    table.add_row("transitions", f"{len(data):,}")
+    if data.episodes is None:
+        table.add_row("episodes", "unknown (no `episode` column)")
+    else:
+        lengths = np.bincount(data.episodes)
+        table.add_row("episodes", f"{len(lengths):,}, of {lengths.min()} to {lengths.max()} transitions")
+        table.add_row("rows that follow on", _continuity(file))
+    table.add_row("terminated", f"{int(data.terminated.sum()):,} rows ({100 * data.terminated.mean():.2f}%)")
+    observed = (float(data.rewards.min()), float(data.rewards.max()))
+    declared = "" if reward_range is None else f"; declared [{reward_range[0]:g}, {reward_range[1]:g}]".replace("[", r"\[")
+    table.add_row("rewards", f"{observed[0]:g} to {observed[1]:g}, mean {data.rewards.mean():.4g}{declared}")
+    table.add_row("states", f"{data.states.shape[1]} columns")
+    for j, column in enumerate(data.states.T):
+        table.add_row(f"  state {j}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
+    if data.finite_actions:
+        counts = np.bincount(data.actions.astype(np.int64))
+        shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts))
+        table.add_row("actions", f"{len(counts)} indices; {shares}")
+    else:
+        table.add_row("actions", f"vectors of {data.actions.shape[1]} columns")
+    table.add_row("target policy", _policy_summary(file))
+    console.print(table)
+
+
+def _continuity(file: TransitionFile) -> str:
+    """How many next states are the state of the following row of the same episode: the order of generation, if logged whole."""
+    data = file.data
+    assert data.episodes is not None
+    same = data.episodes[1:] == data.episodes[:-1]
+    if not same.any():
+        return "no episode has two rows"
+    follows = (data.next_states[:-1] == data.states[1:]).all(axis=1)[same]
+    return f"{100 * follows.mean():.1f}% of the rows within episodes start where the row before ended"
+
+
+def _policy_summary(file: TransitionFile) -> str:
+    if file.at_next is None:
+        return "not in this file (give --policy module:function to `aope bound`)"
+    text = f"probabilities of {file.at_next.shape[1]} actions at the next states"
+    if file.at_state is not None and file.data.finite_actions and file.data.actions.max() < file.at_state.shape[1]:
+        chosen = file.at_state[np.arange(len(file.data)), file.data.actions.astype(np.int64)]
+        text += f" and states; mean probability of the logged actions {chosen.mean():.3f}"
+    return text

@@ -1,0 +1,113 @@
+"""Results as plain documents for machines: what `--json` prints and what the report embeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ..assumptions import RelativeNorm
+from ..io.parquet import TransitionFile
+from ..programs.certificate import Certificate
+from ..result import ClassCertificates, ValueInterval
+from ..transitions import Transitions
+
+Document = dict[str, Any]
+"""JSON-ready nested data; used at the border of the program only."""
+
+
+def ladder_document(intervals: Sequence[ValueInterval], data: Transitions) -> Document:
+    """All intervals of one run, with what they share."""
+    first = intervals[0]
+    return {
+        "transitions": len(data),
+        "episodes": data.number_of_episodes,
+        "kernel": first.kernel,
+        "assumptions": _assumptions(first),
+        "delta": asdict(first.delta),
+        "start_error": first.start_error,
+        "intervals": [interval_document(interval) for interval in intervals],
+    }
+
+
+def interval_document(interval: ValueInterval) -> Document:
+    """One interval: numbers, status, guarantee, what was assumed, and the certificates' multipliers."""
+    return {
+        "radius": interval.radius.name,
+        "theorem": interval.radius.theorem,
+        "guarantee": interval.guarantee.value,
+        "status": interval.status.name,
+        "advice": interval.status.value,
+        "lower": _finite(interval.lower),
+        "upper": _finite(interval.upper),
+        "normalized": [_finite(end) for end in interval.normalized],
+        "unclipped": [_finite(end) for end in interval.unclipped],
+        "clipped": list(interval.clipped),
+        "radius_level": interval.radius.level,
+        "radius_rounding": interval.radius.rounding,
+        "radius_uses": interval.radius.uses,
+        "assumed": list(interval.assumed()),
+        "certificates_check": interval.check(),
+        "classes": [_class(part) for part in interval.certificates],
+    }
+
+
+def description_document(file: TransitionFile, reward_range: tuple[float, float] | None) -> Document:
+    """What `aope check --json` prints."""
+    data = file.data
+    document: Document = {
+        "transitions": len(data),
+        "episodes": data.number_of_episodes,
+        "terminated": int(data.terminated.sum()),
+        "reward_observed": [float(data.rewards.min()), float(data.rewards.max())],
+        "reward_mean": float(data.rewards.mean()),
+        "reward_declared": None if reward_range is None else list(reward_range),
+        "state_minimum": data.states.min(axis=0).tolist(),
+        "state_maximum": data.states.max(axis=0).tolist(),
+        "state_deviation": data.states.std(axis=0).tolist(),
+        "action_counts": np.bincount(data.actions).tolist() if data.finite_actions else None,
+        "target_probabilities_at_next": file.at_next is not None,
+        "target_probabilities_at_state": file.at_state is not None,
+    }
+    return document
+
+
+def _class(part: ClassCertificates) -> Document:
+    return {
+        "features": part.features,
+        "norm_bound": part.norm_bound,
+        "least_norm": part.least_norm,
+        "least_loss": _finite(part.least_loss),
+        "misfit": part.misfit,
+        "note": part.note,
+        "upper": _certificate(part.upper),
+        "lower": _certificate(part.lower),
+    }
+
+
+def _certificate(certificate: Certificate) -> Document:
+    return {
+        "status": certificate.status.name,
+        "bound": _finite(certificate.bound),
+        "value": _finite(certificate.value),
+        "gap": _finite(certificate.gap),
+        "multipliers": {c.role.value: float(m) for c, m in zip(certificate.constraints, certificate.multipliers, strict=True)},
+        "limits": {c.role.value: c.limit for c in certificate.constraints},
+    }
+
+
+def _assumptions(interval: ValueInterval) -> Document:
+    facts = asdict(interval.assumptions)
+    if isinstance(interval.assumptions.norm_bound, RelativeNorm):
+        facts["norm_bound"] = {"relative_to_least_norm": interval.assumptions.norm_bound.multiple}
+    facts["value_range_used"] = list(interval.ranges.value)
+    facts["residual_width_used"] = interval.ranges.residual_width
+    return facts
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if math.isfinite(value) else None
