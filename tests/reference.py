@@ -355,7 +355,9 @@ def _kernel_program(rng: np.random.Generator) -> Program:
     n, m = int(rng.integers(40, 120)), int(rng.integers(3, 12))
     x, after = rng.uniform(-1, 1, size=(n, 2)), rng.uniform(-1, 1, size=(n, 2))
     w, phase = rng.normal(size=(m, 2)), rng.uniform(0, 2 * np.pi, m)
-    Z = np.column_stack([np.cos(x @ w.T + phase) - 0.9 * np.cos(after @ w.T + phase), np.full(n, 0.1 * math.sqrt(m))]) / math.sqrt(m)
+    Z = np.column_stack(
+        [np.cos(x @ w.T + phase) - 0.9 * np.cos(after @ w.T + phase), np.full(n, 0.1 * math.sqrt(m))]
+    ) / math.sqrt(m)
     true = rng.normal(size=m + 1)
     v = Z @ true + 0.1 * rng.normal(size=n)
     K = np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / 0.5**2)

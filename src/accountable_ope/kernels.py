@@ -7,7 +7,7 @@ is (rows x columns) of the matrix, never the whole of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +53,7 @@ class Gaussian:
     """K(x, y) = exp(-||(x - y) / h||^2), h a number or one bandwidth per dimension (no factor 2, as in the paper)."""
 
     bandwidth: FloatArray
-    supremum: float = 1.0
+    supremum: ClassVar[float] = 1.0
 
     def __init__(self, bandwidth: ArrayLike = 0.5) -> None:
         object.__setattr__(self, "bandwidth", _bandwidth(bandwidth))
@@ -79,7 +79,7 @@ class Laplace:
     """K(x, y) = exp(-||(x - y) / h||_1), h a number or one bandwidth per dimension."""
 
     bandwidth: FloatArray
-    supremum: float = 1.0
+    supremum: ClassVar[float] = 1.0
 
     def __init__(self, bandwidth: ArrayLike = 1.0) -> None:
         object.__setattr__(self, "bandwidth", _bandwidth(bandwidth))
@@ -99,7 +99,7 @@ class Laplace:
 class Tabular:
     """K(x, y) = 1 where x = y exactly, else 0: the kernel of finite state and action sets."""
 
-    supremum: float = 1.0
+    supremum: ClassVar[float] = 1.0
 
     def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
         _, labels = np.unique(np.concatenate([rows, columns]) + 0.0, axis=0, return_inverse=True)

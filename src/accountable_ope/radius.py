@@ -93,7 +93,7 @@ def _hoeffding_u(printed: bool) -> Callable[[RadiusInputs], float]:
 
 
 def _sup(x: RadiusInputs) -> str:
-    return f"|eps| <= {x.ranges.residual_bound:.4g}"
+    return f"sup {x.ranges.residual_bound:.4g}"
 
 
 def _width(x: RadiusInputs) -> str:

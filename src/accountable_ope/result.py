@@ -103,7 +103,7 @@ class ValueInterval:
         """Every certificate proves its bound again, and the reported ends follow from them."""
         if not all(part.check() for part in self.certificates):
             return False
-        return self.unclipped == hull(self.certificates, self.start_error)
+        return np.array_equal(self.unclipped, hull(self.certificates, self.start_error), equal_nan=True)
 
     def assumed(self) -> tuple[str, ...]:
         """In words, everything that must be true for the guarantee."""

@@ -29,7 +29,7 @@ def print_ladder(console: Console, intervals: Sequence[ValueInterval], truth: fl
         table.add_column(f"x {scale:.4g}", no_wrap=True)
     table.add_column("guarantee", min_width=13, max_width=20)
     table.add_column("status", no_wrap=True)
-    table.add_column("rests on", min_width=11)
+    table.add_column("residual", no_wrap=True)
     for interval in intervals:
         cells = [interval.radius.name, _ends(interval, 1.0)]
         if discount not in (0, 1):
@@ -52,10 +52,10 @@ def number_text(value: float) -> str:
 def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
     """Assumptions, findings and advice."""
     best = intervals[-1]
-    console.print(f"\nAssumed ({best.radius.name}):")
+    console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):", highlight=False)
     for line in best.assumed():
         console.print(f"  - {line}", highlight=False)
-    for status in {interval.status for interval in intervals}:
+    for status in (s for s in Status if any(interval.status is s for interval in intervals)):
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
         console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}", highlight=False)
     for part in best.certificates:

@@ -164,22 +164,25 @@ class PlantedMDP:
         whole(length, "length", least=1)
         atoms = self._atoms()
         states, next_states = np.empty((trajectories, length, 2)), np.empty((trajectories, length, 2))
-        actions, rewards = np.empty((trajectories, length), dtype=np.int64), np.empty((trajectories, length))
+        actions, coins = np.empty((trajectories, length), dtype=np.int64), np.zeros((trajectories, length))
         state: FloatArray = rng.uniform(-1, 1, size=(trajectories, 2))
         for t in range(length):
             below = self._behavior_probabilities(state).cumsum(axis=1) < rng.uniform(size=(trajectories, 1))
             action = np.minimum(below.sum(axis=1), 2)
-            reward = self.mean_reward(state, action)
-            self._refuse_reward(state, action, reward)
             if self.bernoulli:
-                reward = (rng.uniform(size=trajectories) < reward).astype(np.float64)
+                coins[:, t] = rng.uniform(size=trajectories)
             after = _mean_next(state, action) + atoms[rng.integers(0, len(atoms), trajectories)]
-            states[:, t], actions[:, t], rewards[:, t], next_states[:, t] = state, action, reward, after
+            states[:, t], actions[:, t], next_states[:, t] = state, action, after
             state = after
+        flat_states, flat_actions = states.reshape(-1, 2), actions.reshape(-1)
+        rewards = self.mean_reward(flat_states, flat_actions)
+        self._refuse_reward(flat_states, flat_actions, rewards)
+        if self.bernoulli:
+            rewards = (coins.reshape(-1) < rewards).astype(np.float64)
         return Transitions(
-            states.reshape(-1, 2),
-            actions.reshape(-1),
-            rewards.reshape(-1),
+            flat_states,
+            flat_actions,
+            rewards,
             next_states.reshape(-1, 2),
             episodes=np.repeat(np.arange(trajectories), length),
         )
@@ -206,6 +209,8 @@ class PlantedMDP:
 
 
 def _cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) -> FloatArray:
+    if points.shape[1] != frequencies.shape[1]:
+        raise InvalidInput(f"Points (s, a) of the planted problem have {frequencies.shape[1]} columns. Got {points.shape[1]}.")
     waves: FloatArray = np.cos(points @ frequencies.T + phases)
     return waves
 

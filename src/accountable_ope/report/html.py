@@ -23,6 +23,7 @@ h1 {{ font-size: 1.6rem; margin-bottom: .2rem; }} h2 {{ font-size: 1.15rem; marg
 .sub {{ color: #5a6577; margin-top: 0; }}
 table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
 th, td {{ text-align: left; padding: .4rem .7rem; border-bottom: 1px solid #e2e6ee; vertical-align: top; }}
+td.n {{ white-space: nowrap; }}
 th {{ color: #5a6577; font-weight: 600; font-size: .85rem; }}
 .tag {{ font-weight: 700; font-size: .8rem; }}
 svg {{ width: 100%; height: auto; }}
@@ -76,7 +77,7 @@ def report_html(intervals: Sequence[ValueInterval], data: Transitions, title: st
         normalised_head="<th>normalised</th>" if scale != 1 else "",
         rows="\n".join(_row(interval, scale) for interval in intervals),
         truth=truth_line,
-        advice="\n".join(_advice(interval) for interval in intervals),
+        advice="\n".join(_advice(status, intervals) for status in Status),
         assumed="\n".join(f"<li>{escape(line)}</li>" for line in intervals[-1].assumed()),
         checked="All were computed again for this report and hold." if checked else "<b>A certificate does not hold.</b>",
         certificates="\n".join(_certificate_rows(interval) for interval in intervals),
@@ -94,24 +95,28 @@ def _ends(interval: ValueInterval, scale: float) -> str:
 
 
 def _row(interval: ValueInterval, scale: float) -> str:
-    normalised = f"<td>{_ends(interval, scale)}</td>" if scale != 1 else ""
+    normalised = f"<td class=n>{_ends(interval, scale)}</td>" if scale != 1 else ""
     return (
-        f"<tr><td>{escape(interval.radius.name)}</td><td>{_ends(interval, 1.0)}</td>{normalised}"
-        f"<td>{escape(interval.guarantee.value)}</td>"
+        f"<tr><td class=n>{escape(interval.radius.name)}</td><td class=n>{_ends(interval, 1.0)}</td>{normalised}"
+        f"<td class=n>{escape(interval.guarantee.value)}</td>"
         f'<td class="tag" style="color:{COLOUR[interval.status]}">{interval.status.name}</td>'
         f"<td>{escape(interval.radius.theorem)}</td></tr>"
     )
 
 
-def _advice(interval: ValueInterval) -> str:
-    text = f"<b>{escape(interval.radius.name)}</b>: {escape(interval.status.value)}"
-    for part in interval.certificates:
+def _advice(status: Status, intervals: Sequence[ValueInterval]) -> str:
+    """One note for all radii that ended alike."""
+    alike = [interval for interval in intervals if interval.status is status]
+    if not alike:
+        return ""
+    text = f"<b>{escape(', '.join(interval.radius.name for interval in alike))}</b>: {escape(status.value)}"
+    for part in alike[-1].certificates:
         if not part.consistent:
             text += (
-                f" {escape(part.features)}: least loss {part.least_loss:.3g}, radius {interval.radius.total:.3g}; every function "
-                f"of the class misses Q somewhere by at least {part.misfit:.3g}."
+                f" {escape(part.features)}: least loss {part.least_loss:.3g}, radius {alike[-1].radius.total:.3g}; every "
+                f"function of the class misses Q somewhere by at least {part.misfit:.3g}."
             )
-    return f'<div class="note" style="border-color:{COLOUR[interval.status]}">{text}</div>'
+    return f'<div class="note" style="border-color:{COLOUR[status]}">{text}</div>'
 
 
 def _certificate_rows(interval: ValueInterval) -> str:
@@ -133,7 +138,7 @@ def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
     low, high = intervals[0].ranges.value
     if not high > low:
         return ""
-    left, right, top, step = 150, 860, 26, 34
+    left, right, top, step = 150, 860, 36, 34
     bottom = top + step * len(intervals)
 
     def x(value: float) -> float:
@@ -163,6 +168,6 @@ def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
         )
     if truth is not None:
         at = f"{x(truth):.1f}"
-        parts.append(f'<line x1="{at}" y1="{top - 12}" x2="{at}" y2="{bottom}" stroke="#1d2430" stroke-dasharray="5 4"/>')
-        parts.append(f'<text x="{x(truth):.1f}" y="{top - 14}" text-anchor="middle">truth</text>')
+        parts.append(f'<line x1="{at}" y1="{top - 10}" x2="{at}" y2="{bottom}" stroke="#1d2430" stroke-dasharray="5 4"/>')
+        parts.append(f'<text x="{x(truth):.1f}" y="{top - 16}" text-anchor="middle">truth</text>')
     return "\n".join([*parts, "</svg>"])
