@@ -52,6 +52,12 @@ def run_demo(progress: Progress | None = None) -> tuple[Transitions, tuple[Value
     return file.data, intervals
 
 
+def copy_demo_data(folder: Path) -> None:
+    """The two Parquet files of the demonstration, so that the named command can be run on them."""
+    for name in ("demo.parquet", "demo-starts.parquet"):
+        (folder / name).write_bytes((files(__package__) / FOLDER / name).read_bytes())
+
+
 def demo_truth() -> float:
     """The exact value of the target policy, known because the problem was planted."""
     text = (files(__package__) / FOLDER / "demo-truth.json").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidInput
-from .validation import FloatArray, float_array, frozen, whole
+from .validation import FloatArray, float_array, frozen, row_keys, whole
 
 Tile = NDArray[Any]
 """A float64 or float32 buffer for a block of the kernel matrix."""
@@ -39,6 +39,15 @@ class Kernel(Protocol):
     def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared: ...
 
     def diagonal(self, points: FloatArray) -> FloatArray: ...
+
+
+@runtime_checkable
+class FiniteRank(Protocol):
+    """A kernel K = Psi Psi' with few features: its sums over pairs need one pass over the rows, not over the pairs."""
+
+    def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
+        """Psi'C, (features, k)."""
+        ...
 
 
 def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -105,6 +114,12 @@ class Tabular:
         _, labels = np.unique(np.concatenate([rows, columns]) + 0.0, axis=0, return_inverse=True)
         labels = labels.reshape(-1)
         return _EqualityTiles(labels[: len(rows)], labels[len(rows) :])
+
+    def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
+        """The sum of the rows of `columns` over each group of equal points: the features are one-hot."""
+        _, labels = np.unique(row_keys(points), return_inverse=True)
+        labels = labels.reshape(-1)
+        return np.column_stack([np.bincount(labels, weights=column) for column in columns.T])
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))

@@ -17,7 +17,8 @@ from .bellman import BellmanSystem
 from .errors import InvalidFile, InvalidInput
 from .kernels import Kernel
 from .quadratic import Quadratic
-from .reductions.numpy_tiles import Progress, TileOptions, pair_sums
+from .reductions.finite_rank import reduce_pairs
+from .reductions.numpy_tiles import Progress, TileOptions
 from .validation import FloatArray
 
 
@@ -93,7 +94,7 @@ def kernel_statistics(
 ) -> list[KernelStatistic]:
     """The statistics of several feature classes on the same data, from one pass over the pairs."""
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
-    sums = pair_sums(kernel, systems[0].points, stacked, options, progress)
+    sums = reduce_pairs(kernel, systems[0].points, stacked, options, progress)
     scale = np.sqrt(np.mean(stacked**2, axis=0))
     ends = np.cumsum([system.dimension + 2 for system in systems])
     statistics = []
@@ -128,5 +129,5 @@ def _sums_of(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> tuple
     column = np.asarray(residuals, dtype=np.float64).reshape(-1, 1)
     if len(column) != len(points) or len(points) < 2:
         raise InvalidInput(f"`residuals` must have one entry per point, at least two. Got {len(column)} and {len(points)}.")
-    sums = pair_sums(kernel, points, column)
+    sums = reduce_pairs(kernel, points, column)
     return float(sums.pair_gram[0, 0]), float(sums.diag_gram[0, 0])

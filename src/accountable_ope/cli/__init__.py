@@ -164,11 +164,11 @@ def check(
 
 @app.command()
 def demo(
-    output: Annotated[Path | None, typer.Option(help="Folder for the report and the JSON result.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for the report, the JSON result and the data.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run on a small embedded dataset whose true value is known."""
-    from ..demo import DEMO_COMMAND, demo_truth, run_demo
+    from ..demo import DEMO_COMMAND, copy_demo_data, demo_truth, run_demo
     from ..report.document import ladder_document
 
     with _progress(not as_json) as progress:
@@ -180,8 +180,9 @@ def demo(
     if output is not None:
         try:
             output.mkdir(parents=True, exist_ok=True)
+            copy_demo_data(output)
         except OSError as error:
-            raise InvalidFile(f"{output} cannot be made: {error}") from error
+            raise InvalidFile(f"{output} cannot be written: {error}") from error
         report = output / "report.html"
     _show(intervals, data, as_json, report, title="Embedded demonstration dataset", truth=truth)
     if output is not None:

@@ -1,0 +1,257 @@
+"""The command line as a stranger uses it: text, JSON, reports, exit codes, and errors without tracebacks."""
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.demo import DEMO_COMMAND, demo_truth, run_demo
+from accountable_ope.environments import clinic, random_tabular
+
+FOLDER = files("accountable_ope") / "data"
+
+
+def aope_command(*arguments, cwd=None):
+    code = "from accountable_ope.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def demo_folder(tmp_path):
+    for name in ("demo.parquet", "demo-starts.parquet"):
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def tabular_folder(tmp_path):
+    """A file whose policy stands in its columns, with episodes that end."""
+    mdp = clinic(discount=0.5)
+    table = np.full((6, 3), 1 / 3)
+    data = mdp.sample_trajectories(table, 150, 60, np.random.default_rng(0))
+    policy = aope.TabulatedPolicy(np.arange(4.0), table[:4], 3)
+    aope.save_transitions(data, tmp_path / "data.parquet", policy)
+    aope.save_starts(aope.StartStates(np.arange(4.0), [0.1, 0.3, 0.4, 0.2]), tmp_path / "starts.parquet", policy)
+    (tmp_path / "policies.py").write_text(
+        "import numpy as np\n"
+        "def uniform(states):\n    return np.full((len(states), 3), 1 / 3)\n"
+        "def wrong(states):\n    return np.full((len(states), 3), 0.5)\n"
+        "number = 3\n"
+    )
+    return tmp_path, mdp.value(table)
+
+
+BOUND = (
+    "bound",
+    "data.parquet",
+    "--starts",
+    "starts.parquet",
+    "--discount",
+    0.5,
+    "--reward-range",
+    0,
+    1,
+    "--terminal-reward",
+    "--tabular",
+)
+
+
+def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
+    done = aope_command("demo", "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    for word in ("hoeffding", "azuma", "VACUOUS", "OK", "finite-sample", "Truth", "Assumed", "all recomputed and valid"):
+        assert word in done.stdout
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "demo-starts.parquet",
+        "demo.parquet",
+        "report.html",
+        "result.json",
+    ]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<svg" in page and "azuma" in page and "http" not in page
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    azuma = result["intervals"][-1]
+    assert azuma["radius"] == "azuma" and azuma["lower"] <= demo_truth() <= azuma["upper"]
+    assert azuma["certificates_check"] is True
+
+
+def test_demo_is_the_command_that_it_names(demo_folder):
+    done = aope_command(*DEMO_COMMAND.split()[1:], "--json", cwd=demo_folder)
+    assert done.returncode == 0, done.stderr
+    _, intervals = run_demo()
+    printed = json.loads(done.stdout)["intervals"]
+    for one, other in zip(printed, intervals, strict=True):
+        assert (one["lower"], one["upper"]) == pytest.approx((other.lower, other.upper), rel=1e-9)
+
+
+def test_bound_from_columns_covers(tabular_folder):
+    folder, truth = tabular_folder
+    done = aope_command(*BOUND, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [x["radius"] for x in result["intervals"]] == ["hoeffding", "hoeffding-u", "azuma"]
+    azuma = result["intervals"][-1]
+    assert azuma["status"] == "OK"
+    assert azuma["lower"] <= truth <= azuma["upper"]
+    assert azuma["guarantee"] == "finite-sample"
+    assert azuma["classes"][0]["upper"]["multipliers"].keys() >= {"loss"}
+
+
+def test_policy_by_name_is_the_policy_in_the_columns(tabular_folder):
+    folder, _ = tabular_folder
+    columns = json.loads(aope_command(*BOUND, "--json", cwd=folder).stdout)
+    function = json.loads(aope_command(*BOUND, "--policy", "policies:uniform", "--json", cwd=folder).stdout)
+    assert columns == function
+
+
+def test_first_states_are_the_default_start(tabular_folder):
+    folder, _ = tabular_folder
+    arguments = [x for x in BOUND if x not in ("--starts", "starts.parquet")]
+    result = json.loads(aope_command(*arguments, "--json", cwd=folder).stdout)
+    assert result["start_error"] > 0
+    assert result["delta"]["start"] > 0
+
+
+def test_random_features_and_union(demo_folder):
+    arguments = DEMO_COMMAND.split()[1:]
+    done = aope_command(
+        *arguments, "--feature-bandwidth", 1.0, "--feature-bandwidth", 2.0, "--radius", "azuma", "--json", cwd=demo_folder
+    )
+    result = json.loads(done.stdout)
+    assert [part["features"] for part in result["intervals"][0]["classes"]] == [
+        "RandomFourier(dimension=5, bandwidth=1.0, seed=1, intercept=True)",
+        "RandomFourier(dimension=5, bandwidth=2.0, seed=1, intercept=True)",
+    ]
+
+
+def test_report_and_text(tabular_folder):
+    folder, _ = tabular_folder
+    done = aope_command(*BOUND, "--report", "report.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Value of the target policy, 90% confidence" in done.stdout
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_exit_code_3_when_everything_is_vacuous(tabular_folder):
+    folder, _ = tabular_folder
+    done = aope_command(*BOUND, "--radius", "hoeffding", cwd=folder)
+    assert done.returncode == 3
+    assert "VACUOUS" in done.stdout
+
+
+def test_exit_code_4_when_no_class_is_consistent(tmp_path):
+    """Rewards that depend on the state, a class that is nearly constant (one wide cosine with a tiny norm)."""
+    mdp = random_tabular(3, 2, seed=0, discount=0.0)
+    policy = aope.TabulatedPolicy(np.arange(3.0), np.full((3, 2), 0.5), 2)
+    aope.save_transitions(mdp.sample_iid(4000, np.random.default_rng(0)), tmp_path / "data.parquet", policy, episodes=False)
+    aope.save_starts(aope.StartStates(np.arange(3.0)), tmp_path / "starts.parquet", policy)
+    done = aope_command(
+        "bound", "data.parquet", "--starts", "starts.parquet", "--discount", 0, "--reward-range", 0, 1, "--features", 1,
+        "--norm-bound", 0.01, "--bandwidth", 0.5, "--radius", "azuma", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "INCONSISTENT" in done.stdout
+    assert "misses Q somewhere by at least" in done.stdout.replace("\n", " ").replace("  ", " ")
+
+
+def test_check_describes_a_file(tabular_folder):
+    folder, _ = tabular_folder
+    done = aope_command("check", "data.parquet", "--reward-range", 0, 1, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for word in ("transitions", "150, of", "terminated", "declared [0, 1]", "3 indices", "probabilities of 3 actions"):
+        assert word in done.stdout
+    described = json.loads(aope_command("check", "data.parquet", "--json", cwd=folder).stdout)
+    assert described["episodes"] == 150
+    assert sum(described["action_counts"]) == described["transitions"]
+
+
+def test_check_refuses_rewards_outside_the_declared_range(tabular_folder):
+    folder, _ = tabular_folder
+    done = aope_command("check", "data.parquet", "--reward-range", 0, 0.5, cwd=folder)
+    assert done.returncode == 2
+    assert "`rewards` must lie in the declared reward_range [0, 0.5]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (("--discount", 1.2), "`discount` must be in [0, 1). Got 1.2."),
+        (("--delta", 0), "`delta` must be in (0, 1). Got 0.0."),
+        (("--delta", 2), "`delta` must be in (0, 1)."),
+        (("--reward-range", 0, 0.2), "`rewards` must lie in the declared reward_range"),
+        (("--reward-range", 1, 0), "`reward_range` must have low <= high"),
+        (("--radius", "magic"), "`radius` must be one of"),
+        (("--norm-bound", -1), "`norm_bound` must be positive"),
+        (("--norm-bound", 1, "--relative-norm", 2), "exclude each other"),
+        (("--kernel", "cubic"), "exactly"),
+        (("--bandwidth", "wide"), "--bandwidth must be a number"),
+        (("--action-values", "1,2"), "--action-values must name 3 actions"),
+        (("--action-values", "a,b,c"), "--action-values must be numbers"),
+        (("--policy", "policies"), "--policy must be module:function"),
+        (("--policy", "policies:missing"), "has no attribute 'missing'"),
+        (("--policy", "nowhere:x"), "No module named 'nowhere'"),
+        (("--policy", "policies:number"), "must be a function of the states or a policy object"),
+        (("--policy", "policies:wrong"), "must sum to one in every row"),
+        (("--starts", "nowhere.parquet"), "nowhere.parquet is not a file"),
+        (("--features", 0), "dimension"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_exit_code_2(tabular_folder, changes, message):
+    folder, _ = tabular_folder
+    arguments = [*BOUND, *changes]
+    if "--kernel" in changes or "--features" in changes:
+        arguments.remove("--tabular")
+    if "--kernel" in changes:
+        message = "--kernel must be gaussian, laplace or tabular"
+    before = sorted(folder.iterdir())
+    done = aope_command(*arguments, "--report", "report.html", cwd=folder)
+    assert done.returncode == 2, done.stdout
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert [p for p in sorted(folder.iterdir()) if p.name != "__pycache__"] == before
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("reward", None, "has no column `reward`"),
+        ("next_target_probability", None, "has no column `next_target_probability`"),
+        ("reward", lambda r: pa.array([None, *r[1:]]), "column `reward` has 1 missing values (nulls)"),
+        ("reward", lambda r: pa.array([float("nan"), *r[1:]]), "`rewards` has 1 NaN or infinite entry"),
+        ("action", lambda a: pa.array([7, *a[1:]]), "`actions` has index 7 in row 0"),
+        (
+            "next_target_probability",
+            lambda p: pa.array([[0.5, 0.5, 0.5], *p[1:]]),
+            "`next_target_probability` must hold probabilities that sum to one",
+        ),
+    ],
+)
+def test_bad_columns_are_one_sentence_and_exit_code_2(tabular_folder, column, values, message):
+    folder, _ = tabular_folder
+    table = pq.read_table(folder / "data.parquet")
+    index = table.column_names.index(column)
+    old = table[column].to_pylist()
+    table = table.remove_column(index)
+    if values is not None:
+        table = table.append_column(column, values(old))
+    pq.write_table(table, folder / "data.parquet")
+    done = aope_command(*BOUND, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_help_lists_the_commands():
+    done = aope_command("--help")
+    assert done.returncode == 0
+    for name in ("bound", "check", "demo"):
+        assert name in done.stdout

@@ -1,0 +1,159 @@
+"""Parquet in and out: what is written is read back, and every bad file is one sentence that names the column."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.environments import clinic
+from accountable_ope.io.parquet import read_start_file, read_transition_file
+
+TABLE = np.full((6, 3), 1 / 3)
+MDP = clinic()
+DATA = MDP.sample_trajectories(TABLE, 20, 30, np.random.default_rng(0))
+
+
+def columns(**changes):
+    good = {
+        "state": pa.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]),
+        "action": pa.array([0, 1, 0]),
+        "reward": pa.array([0.0, 0.5, 1.0]),
+        "next_state": pa.array([[1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]),
+        "terminated": pa.array([False, False, True]),
+        "episode": pa.array(["a", "a", "a"]),
+    }
+    return {name: column for name, column in (good | changes).items() if column is not None}
+
+
+def write(path, table):
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def assert_same(one, other):
+    for name in ("states", "actions", "rewards", "next_states", "terminated", "episodes"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_round_trip(tmp_path):
+    aope.save_transitions(DATA, tmp_path / "data.parquet")
+    assert_same(aope.load_transitions(tmp_path / "data.parquet"), DATA)
+    assert [p.name for p in tmp_path.iterdir()] == ["data.parquet"]
+
+
+def test_round_trip_with_action_vectors_and_without_episodes(tmp_path):
+    data = aope.Transitions(np.ones((3, 2)), np.arange(6.0).reshape(3, 2), np.zeros(3), np.ones((3, 2)))
+    aope.save_transitions(data, tmp_path / "data.parquet")
+    loaded = aope.load_transitions(tmp_path / "data.parquet")
+    assert loaded.episodes is None
+    np.testing.assert_array_equal(loaded.actions, data.actions)
+
+
+def test_policy_columns_round_trip_and_terminal_states_need_none(tmp_path):
+    live = np.arange(4.0)[:, None]
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(3), size=4)
+    policy = aope.TabulatedPolicy(live, probabilities, [[0.0], [1.0], [2.0]])  # terminal states are not listed
+    aope.save_transitions(DATA, tmp_path / "data.parquet", policy)
+    file = read_transition_file(tmp_path / "data.parquet")
+    alive = ~DATA.terminated
+    np.testing.assert_allclose(file.at_state, probabilities[DATA.states[:, 0].astype(int)])
+    np.testing.assert_allclose(file.at_next[alive], probabilities[DATA.next_states[alive, 0].astype(int)])
+
+
+def test_starts_round_trip(tmp_path):
+    aope.save_starts(MDP.starts(), tmp_path / "starts.parquet")
+    loaded = aope.load_starts(tmp_path / "starts.parquet")
+    np.testing.assert_array_equal(loaded.weights, MDP.starts().weights)
+    sample = aope.StartStates([[0.0], [1.0]], exact=False)
+    aope.save_starts(sample, tmp_path / "sample.parquet")
+    assert not aope.load_starts(tmp_path / "sample.parquet", exact=False).exact
+    assert read_start_file(tmp_path / "sample.parquet").at_state is None
+
+
+def test_numbered_columns_and_list_columns_are_the_same(tmp_path):
+    numbered = columns(state=None, next_state=None) | {
+        "state_0": pa.array([0, 1, 2]),
+        "state_1": pa.array([1.0, 2.0, 3.0]),
+        "next_state_0": pa.array([1.0, 2.0, 3.0]),
+        "next_state_1": pa.array([2.0, 3.0, 4.0]),
+    }
+    one = aope.load_transitions(write(tmp_path / "one.parquet", columns()))
+    other = aope.load_transitions(write(tmp_path / "other.parquet", numbered))
+    assert_same(one, other)
+
+
+def test_scalar_states_and_dictionary_episodes(tmp_path):
+    table = columns(state=pa.array([0.0, 1.0, 2.0]), next_state=pa.array([1.0, 2.0, 3.0]))
+    table["episode"] = pa.array(["x", "y", "x"]).dictionary_encode()
+    data = aope.load_transitions(write(tmp_path / "data.parquet", table))
+    assert data.states.shape == (3, 1)
+    np.testing.assert_array_equal(data.episodes, [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": None}, "has no column `reward`"),
+        ({"state": None}, r"has no column `state` \(nor `state_0`\). Its columns: action, reward"),
+        ({"reward": pa.array([0.0, None, 1.0])}, "column `reward` has 1 missing values"),
+        ({"state": pa.array([[0.0, None], [1.0, 2.0], [2.0, 3.0]])}, "column `state` has 1 missing values .* inside its lists"),
+        ({"state": pa.array([[0.0], [1.0, 2.0], [2.0, 3.0]])}, "lists in column `state` must all have the same positive length"),
+        ({"reward": pa.array(["a", "b", "c"])}, "`rewards` must be numbers"),
+        ({"reward": pa.array([0.0, float("nan"), 1.0])}, "`rewards` has 1 NaN or infinite entry, first in row 1"),
+        ({"state": pa.array([[0.0, 1.0], [float("inf"), 2.0], [2.0, 3.0]])}, "`states` has 1 NaN or infinite entry"),
+        ({"action": pa.array([0.5, 1.0, 2.0])}, "`actions` must be"),
+        ({"action": pa.array([0, -1, 2])}, "`actions` must be indices from 0. Got -1 in row 1"),
+        ({"terminated": pa.array([0, 2, 1])}, "`terminated` must be one True or False per row"),
+        ({"episode": pa.array([0.5, 1.0, 2.0])}, "`episodes` must be one whole number or text per row"),
+        ({"reward": pa.array([[1.0, 2.0]] * 3)}, "`rewards` must be one number per row"),
+        ({"state": pa.array([{"x": 1}] * 3)}, "column `state` must hold numbers"),
+        ({"next_state": pa.array([[1.0]] * 3)}, r"`next_states` must have as many columns as `states` \(2\). Got 1"),
+    ],
+)
+def test_bad_files(tmp_path, changes, message):
+    path = write(tmp_path / "bad.parquet", columns(**changes))
+    with pytest.raises(aope.InvalidFile, match=message) as caught:
+        aope.load_transitions(path)
+    assert "bad.parquet" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_row_is_not_enough(tmp_path):
+    table = {name: column[:1] for name, column in columns().items()}
+    with pytest.raises(aope.InvalidFile, match="At least two transitions are needed. Got 1"):
+        aope.load_transitions(write(tmp_path / "one.parquet", table))
+
+
+def test_empty_corrupt_and_missing_files(tmp_path):
+    empty = {name: column[:0] for name, column in columns().items()}
+    with pytest.raises(aope.InvalidFile, match="has no rows"):
+        aope.load_transitions(write(tmp_path / "empty.parquet", empty))
+    (tmp_path / "corrupt.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(aope.InvalidFile, match="cannot be read as Parquet"):
+        aope.load_transitions(tmp_path / "corrupt.parquet")
+    (tmp_path / "zero.parquet").write_bytes(b"")
+    with pytest.raises(aope.InvalidFile, match="cannot be read as Parquet"):
+        aope.load_transitions(tmp_path / "zero.parquet")
+    with pytest.raises(aope.InvalidFile, match="is not a file"):
+        aope.load_transitions(tmp_path / "nowhere.parquet")
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    with pytest.raises(aope.InvalidFile, match="cannot be written"):
+        aope.save_transitions(DATA, tmp_path / "no-such-folder" / "data.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_statistic_round_trip(tmp_path):
+    policy = MDP.policy(TABLE)
+    features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors)
+    system = aope.bellman_system(DATA, MDP.starts(), policy, features, 1.0)
+    statistic = aope.kernel_statistic(system, aope.Tabular())
+    statistic.save(tmp_path / "statistic.npz")
+    loaded = aope.KernelStatistic.load(tmp_path / "statistic.npz")
+    np.testing.assert_array_equal(loaded.pair_gram, statistic.pair_gram)
+    assert (loaded.count, loaded.kernel_error) == (statistic.count, statistic.kernel_error)
+    (tmp_path / "broken.npz").write_bytes(b"zip?")
+    with pytest.raises(aope.InvalidFile, match="is not a saved KernelStatistic"):
+        aope.KernelStatistic.load(tmp_path / "broken.npz")

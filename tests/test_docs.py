@@ -1,0 +1,79 @@
+"""Every example in README.md and docs/ runs: Python blocks are executed, console blocks are run and compared with what they print.
+
+Blocks of one page share a folder and, for Python, a namespace, so a page reads as one session. The folder holds the files that
+`aope demo` writes. In console blocks "..." stands for any text, and white space does not matter.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accountable_ope.demo import copy_demo_data
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+FENCE = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n?```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def assert_prints(expected: str, got: str) -> None:
+    assert doctest.OutputChecker().check_output(expected, got, SAME), f"expected:\n{expected}\ngot:\n{got}"
+
+
+def run_python(code: str, namespace: dict, page: Path) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, page.name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def run_console(block: str, folder: Path) -> None:
+    """Lines that start with $ are commands; what follows, up to the next, is what they print."""
+    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        joined = part.replace("\\\n", " ")
+        command, _, expected = joined.partition("\n")
+        words = shlex.split(command)
+        if words[0] == "aope":
+            words = [sys.executable, "-c", "from accountable_ope.cli import main; main()", *words[1:]]
+        else:
+            continue  # pip install, make: run by the gate itself
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert "Traceback" not in done.stderr
+        if expected.strip():
+            assert_prints(expected, done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs(page, tmp_path, monkeypatch):
+    copy_demo_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    namespace: dict = {"__name__": "page"}
+    for kind, block, output in FENCE.findall(page.read_text()):
+        if kind == "console":
+            run_console(block, tmp_path)
+        else:
+            printed = run_python(block, namespace, page)
+            if output:
+                assert_prints(output, printed)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith(("http:", "https:", "mailto:")):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_checker_can_fail():
+    with pytest.raises(AssertionError, match="expected"):
+        assert_prints("[1.5, 3.2]\n", "[1.6, 3.2]\n")
