@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs: Python blocks are executed, console blocks are run and compared with what they print.
+"""Every example in README.md and docs/ runs: Python blocks are executed, console blocks are run, and output is compared.
 
 Blocks of one page share a folder and, for Python, a namespace, so a page reads as one session. The folder holds the files that
 `aope demo` writes. In console blocks "..." stands for any text, and white space does not matter.

@@ -144,8 +144,10 @@ def _solve_class(
     lower = extreme_value(-system.objective, feasible)
     least_loss = feasible.least_loss.lower_bound
     misfit = 0.0
-    if feasible.empty and statistic.kappa > 0:
-        excess = math.sqrt(max(least_loss, 0.0)) - math.sqrt(max(radius.total, 0.0))
+    if feasible.empty and radius.loss is LossKind.V and statistic.kappa > 0:
+        # Over the ball alone: a function that leaves the value box may still be near Q.
+        over_ball = decomposition.least_loss(norm_bound).lower_bound
+        excess = math.sqrt(max(over_ball, 0.0)) - math.sqrt(radius.total)
         misfit = max(0.0, excess) / ((1 + system.discount) * statistic.kappa)
     return ClassCertificates(name, upper, lower, norm_bound, least_norm, least_loss, misfit, statistic, note)
 

@@ -44,6 +44,7 @@ def tabular_folder(tmp_path):
         "import numpy as np\n"
         "def uniform(states):\n    return np.full((len(states), 3), 1 / 3)\n"
         "def wrong(states):\n    return np.full((len(states), 3), 0.5)\n"
+        "def broken(states):\n    raise KeyError('no such state')\n"
         "number = 3\n"
     )
     return tmp_path, mdp.value(table)
@@ -199,6 +200,7 @@ def test_check_refuses_rewards_outside_the_declared_range(tabular_folder):
         (("--policy", "policies:missing"), "has no attribute 'missing'"),
         (("--policy", "nowhere:x"), "No module named 'nowhere'"),
         (("--policy", "policies:number"), "must be a function of the states or a policy object"),
+        (("--policy", "policies:broken"), "--policy policies:broken raised KeyError"),
         (("--policy", "policies:wrong"), "must sum to one in every row"),
         (("--starts", "nowhere.parquet"), "nowhere.parquet is not a file"),
         (("--features", 0), "dimension"),

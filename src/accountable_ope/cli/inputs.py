@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InvalidFile, InvalidInput
 from ..features import FeatureMap, RandomFourier, TabularFeatures
@@ -94,14 +96,27 @@ def policy_from_name(name: str, data: Transitions, action_values: str | None) ->
         return found
     if not callable(found):
         raise InvalidInput(f"--policy {name} must be a function of the states or a policy object. It is {type(found).__name__}.")
+    function = _guarded(found, name)
     if not data.finite_actions:
-        return DeterministicPolicy(found)
-    probabilities = np.asarray(found(data.states[:1]))
+        return DeterministicPolicy(function)
+    probabilities = np.asarray(function(data.states[:1]))
     if probabilities.ndim != 2 or len(probabilities) != 1:
         raise InvalidInput(
             f"--policy {name} must map states (n, d) to probabilities (n, actions). Got shape {probabilities.shape}."
         )
-    return DiscretePolicy(found, parse_action_values(action_values, probabilities.shape[1]))
+    return DiscretePolicy(function, parse_action_values(action_values, probabilities.shape[1]))
+
+
+def _guarded(function: Callable[[FloatArray], ArrayLike], name: str) -> Callable[[FloatArray], ArrayLike]:
+    """The user's function, whose own errors become one sentence that names it."""
+
+    def call(states: FloatArray) -> ArrayLike:
+        try:
+            return function(states)
+        except Exception as error:
+            raise InvalidInput(f"--policy {name} raised {type(error).__name__}: {error}.") from error
+
+    return call
 
 
 def parse_action_values(text: str | None, count: int) -> FloatArray:

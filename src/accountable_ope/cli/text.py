@@ -55,6 +55,12 @@ def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
     console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):", highlight=False)
     for line in best.assumed():
         console.print(f"  - {line}", highlight=False)
+    for interval in intervals:
+        ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
+        if interval.status is Status.OK and ends:
+            console.print(
+                f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.", highlight=False
+            )
     for status in (s for s in Status if any(interval.status is s for interval in intervals)):
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
         console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}", highlight=False)
