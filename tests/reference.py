@@ -141,13 +141,17 @@ class Sphere:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """max c'theta over {loss} and {||theta_penalised|| <= norm_bound} and {box}; the last two are optional."""
+    """max c'theta over {loss} and {||theta_penalised|| <= norm_bound} and {box}; the last two are optional.
+
+    inside: a point of the set, where one is known.
+    """
 
     c: FloatArray
     loss: Sphere
     penalised: BoolArray
     norm_bound: float | None
     box: Sphere | None = None
+    inside: FloatArray | None = None
 
     @property
     def dimension(self) -> int:
@@ -184,8 +188,9 @@ class Program:
     def turned(self) -> Program:
         return replace(self, c=-self.c)
 
-    def points_inside(self, start: FloatArray, count: int, generator: np.random.Generator) -> FloatArray:
-        """Random feasible points: from a feasible start along random directions, up to the border and anywhere before it."""
+    def points_inside(self, count: int, generator: np.random.Generator) -> FloatArray:
+        """Random feasible points: from the known one along random directions, up to the border and anywhere before it."""
+        start = self.inside
         directions = generator.normal(size=(count, self.dimension))
         directions[: count // 4] += 3 * self.c / np.linalg.norm(self.c)
         directions *= 3 * self.unit / np.linalg.norm(directions, axis=1, keepdims=True)
@@ -292,7 +297,7 @@ def random_program(kind: str, seed: int) -> Program:
         return _kernel_program(rng)
     m = 1 if kind == "one coordinate" else int(rng.integers(2, 25))
     n = int(rng.integers(1, m)) if kind == "rank-deficient" else m + int(rng.integers(0, 2 * m + 1))
-    B = _with_spectrum(rng, n, m, spread=float(rng.uniform(0, 3)))
+    B = with_spectrum(rng, n, m, spread=float(rng.uniform(0, 3)))
     if kind == "singular":
         B[:, : m // 2] = B[:, m // 2 : 2 * (m // 2)] * rng.normal(size=m // 2)
         B[:, -1] = 0.0
@@ -324,7 +329,7 @@ def random_program(kind: str, seed: int) -> Program:
         box = Sphere(D, np.full(3 * m, middle / math.sqrt(3 * m)), 0.0, math.inf)
         room = 1e3 if kind == "inactive box" else float(rng.uniform(1.02, 1.5))
         box = replace(box, limit=float(box.value(inside)[0]) * room + (1e3 * R**2 if kind == "inactive box" else 0.0))
-    program = Program(rng.normal(size=m), loss, penalised, norm_bound, box)
+    program = Program(rng.normal(size=m), loss, penalised, norm_bound, box, inside)
     scale = {"small rewards": 1e-6, "large rewards": 1e6}.get(kind, 1.0)
     return program if scale == 1 else with_rewards_times(program, scale)
 
@@ -340,10 +345,11 @@ def with_rewards_times(program: Program, scale: float) -> Program:
         loss=scaled(program.loss),
         norm_bound=None if program.norm_bound is None else program.norm_bound * scale,
         box=None if program.box is None else scaled(program.box),
+        inside=None if program.inside is None else program.inside * scale,
     )
 
 
-def _with_spectrum(rng: np.random.Generator, n: int, m: int, spread: float) -> FloatArray:
+def with_spectrum(rng: np.random.Generator, n: int, m: int, spread: float) -> FloatArray:
     """(n, m) with singular values from 1 down to 10^-spread."""
     r = min(n, m)
     left, right = np.linalg.qr(rng.normal(size=(n, r)))[0], np.linalg.qr(rng.normal(size=(m, r)))[0]
@@ -367,4 +373,5 @@ def _kernel_program(rng: np.random.Generator) -> Program:
     penalised = np.arange(m + 1) < m
     c = np.append(np.cos(rng.uniform(-1, 1, size=(5, 2)) @ w.T + phase).mean(axis=0) / math.sqrt(m), 1.0)
     norm_bound = float(np.linalg.norm(true[:m])) * float(rng.uniform(1.1, 3))
-    return Program(c, replace(loss, limit=reached * float(rng.uniform(1.1, 3))), penalised, norm_bound)
+    loss = replace(loss, limit=reached * float(rng.uniform(1.1, 3)))
+    return Program(c, loss, penalised, norm_bound, inside=true)

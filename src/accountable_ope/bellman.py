@@ -64,6 +64,7 @@ def bellman_system(
         raise InvalidInput(
             f"`start states` must have as many columns as `states` ({data.states.shape[1]}). Got {starts.states.shape[1]}."
         )
+    _check_action_width(policy, starts.states[:1], points.shape[1] - data.states.shape[1])
     live = ~data.terminated
     if isinstance(features, Precomputed):
         if len(features.at_data) != len(data) or len(features.at_start) != len(starts):
@@ -121,6 +122,13 @@ def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount:
             asked = np.full(len(states), index) if data.finite_actions and index is not None else actions
             after[live] += weights * _values(q, states, asked)
     return np.asarray(data.rewards + discount * after - _values(q, data.states, data.actions))
+
+
+def _check_action_width(policy: Policy, state: FloatArray, width: int) -> None:
+    """The policy's actions must be vectors of the same length as those of the data."""
+    given = next(iter(policy.branches(state))).actions.shape[1]
+    if given != width:
+        raise InvalidInput(f"The policy's actions have {given} columns, those of the data {width}.")
 
 
 def _values(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:

@@ -40,6 +40,10 @@ class Kernel(Protocol):
 
     def diagonal(self, points: FloatArray) -> FloatArray: ...
 
+    def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """K(x_i, y_i), row by row."""
+        ...
+
 
 @runtime_checkable
 class FiniteRank(Protocol):
@@ -75,12 +79,15 @@ class Gaussian:
         largest = max(_largest_square(scaled_rows), _largest_square(scaled_columns))
         unit = np.finfo(dtype).eps
         # The product form cancels |x|^2 against 2 x'y, so its error grows with |x|^2; far-spread points take differences instead.
-        if np.dtype(dtype) == np.float64 and 8 * unit * largest > 1e-12:
-            return _DifferenceTiles(scaled_rows, scaled_columns, squared=True)
+        if 8 * unit * largest > (1e-12 if np.dtype(dtype) == np.float64 else 1e-4):
+            return _DifferenceTiles(scaled_rows.astype(dtype), scaled_columns.astype(dtype), squared=True)
         return _ProductTiles(scaled_rows, scaled_columns, dtype, entry_error=float(unit * (8 * largest + 2 * rows.shape[1] + 8)))
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
+
+    def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-(((x - y) / self.bandwidth) ** 2).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -103,6 +110,9 @@ class Laplace:
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
 
+    def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-np.abs((x - y) / self.bandwidth).sum(axis=1)))
+
 
 @dataclass(frozen=True)
 class Tabular:
@@ -123,6 +133,9 @@ class Tabular:
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
+
+    def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray((x == y).all(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -152,6 +165,10 @@ class Product:
     def diagonal(self, points: FloatArray) -> FloatArray:
         d = self.state_dimension
         return self.state_kernel.diagonal(points[:, :d]) * self.action_kernel.diagonal(points[:, d:])
+
+    def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        d = self.state_dimension
+        return self.state_kernel.paired(x[:, :d], y[:, :d]) * self.action_kernel.paired(x[:, d:], y[:, d:])
 
 
 class _ProductTiles:

@@ -78,6 +78,8 @@ class TabulatedPolicy:
         s = matrix(states, "states")
         vectors = action_vectors(actions)
         p = matrix(probabilities, "probabilities")
+        if len(s) == 0:
+            raise InvalidInput("`states` of TabulatedPolicy must have at least one row. Got none.")
         if p.shape != (len(s), len(vectors)):
             raise InvalidInput(
                 f"`probabilities` must have shape ({len(s)}, {len(vectors)}): a row per state, a column per action. "
@@ -117,6 +119,10 @@ class DeterministicPolicy:
     exact: bool = True
     action_vectors: None = None
 
+    def __post_init__(self) -> None:
+        if not callable(self.act):
+            raise InvalidInput("`act` must be callable: states (n, d) -> actions (n, k).")
+
     def branches(self, states: FloatArray) -> Iterator[Branch]:
         chosen = _rows(self.act(states), len(states), "actions of the policy")
         yield Branch(matrix(chosen, "actions of the policy"), np.ones(len(states)))
@@ -137,6 +143,8 @@ class SampledPolicy:
     action_vectors: None = None
 
     def __post_init__(self) -> None:
+        if not callable(self.sample):
+            raise InvalidInput("`sample` must be callable: (states (n, d), generator) -> actions (n, k).")
         whole(self.draws, "draws", least=1)
         whole(self.seed, "seed", least=0)
 

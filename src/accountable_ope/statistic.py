@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from .kernels import Kernel
 from .quadratic import Quadratic
 from .reductions.finite_rank import reduce_pairs
 from .reductions.numpy_tiles import Progress, TileOptions
-from .validation import FloatArray
+from .validation import FloatArray, matrix, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +76,13 @@ class KernelStatistic:
     def load(cls, path: str | os.PathLike[str]) -> KernelStatistic:
         """Read what `save` wrote; nothing in the file is executed."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            loaded = np.load(path, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
+            with loaded as file:
                 count, supremum, error = file["scalars"].tolist()
                 return cls(file["pair_gram"], file["diag_gram"], file["column_scale"], int(count), supremum, error)
-        except (OSError, KeyError, ValueError, EOFError) as error_:
+        except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error_:
             raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic ({error_}).") from error_
 
 
@@ -126,7 +130,8 @@ def u_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> fl
 
 
 def _sums_of(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> tuple[float, float]:
-    column = np.asarray(residuals, dtype=np.float64).reshape(-1, 1)
+    column = vector(residuals, "residuals")[:, None]
+    points = matrix(points, "points")
     if len(column) != len(points) or len(points) < 2:
         raise InvalidInput(f"`residuals` must have one entry per point, at least two. Got {len(column)} and {len(points)}.")
     sums = reduce_pairs(kernel, points, column)

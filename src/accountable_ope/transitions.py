@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidInput
-from .validation import BoolArray, FloatArray, IntArray, frozen, matrix, own, plural, same_rows, vector
+from .validation import BoolArray, FloatArray, IntArray, frozen, matrix, own, plural, raw_array, same_rows, vector
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -77,6 +77,38 @@ class Transitions:
     def number_of_episodes(self) -> int | None:
         return None if self.episodes is None else int(self.episodes.max()) + 1
 
+    def rows(self, chosen: slice | BoolArray | IntArray) -> Transitions:
+        """Some of the transitions, in the same order."""
+        return Transitions(
+            self.states[chosen],
+            self.actions[chosen],
+            self.rewards[chosen],
+            self.next_states[chosen],
+            self.terminated[chosen],
+            None if self.episodes is None else self.episodes[chosen],
+        )
+
+    def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
+        """(earlier, later): the first rows, about this share of them, and the rest.
+
+        The cut falls between episodes where there is such a place, so that episodes stay whole. Rows are in the order of generation,
+        so whatever is chosen on the earlier part was chosen before the later part happened.
+        """
+        if not 0 < earlier_share < 1:
+            raise InvalidInput(f"`earlier_share` must be in (0, 1). Got {earlier_share!r}.")
+        cut = round(earlier_share * len(self))
+        if self.episodes is not None:
+            # An episode that started before a row and ends at or after it makes that row no place to cut.
+            last = np.zeros(int(self.episodes.max()) + 1, dtype=np.int64)
+            last[self.episodes] = np.arange(len(self))
+            open_until = np.maximum.accumulate(last[self.episodes])
+            places = np.flatnonzero(open_until[:-1] < np.arange(1, len(self))) + 1
+            if len(places):
+                cut = int(places[np.argmin(np.abs(places - cut))])
+        if cut < 2 or len(self) - cut < 2:
+            raise InvalidInput(f"`earlier_share` {earlier_share!r} leaves fewer than two transitions on one side of the split.")
+        return self.rows(slice(0, cut)), self.rows(slice(cut, None))
+
     def first_states(self) -> StartStates:
         """The first state of every episode, as an i.i.d. sample of the start distribution."""
         if self.episodes is None:
@@ -120,13 +152,13 @@ class StartStates:
 
 
 def _actions(values: ArrayLike) -> IntArray | FloatArray:
-    raw = np.asarray(values)
+    raw = raw_array(values)
     if raw.dtype.kind in "iub" and raw.ndim == 1:
         indices = own(raw, np.int64)
         if len(indices) and indices.min() < 0:
             raise InvalidInput(f"`actions` must be indices from 0. Got {int(indices.min())} in row {int(indices.argmin())}.")
         return indices
-    if raw.ndim == 1:
+    if raw.ndim == 1 and raw.dtype != object:
         raise InvalidInput(
             f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}; "
             "for one-dimensional continuous actions give one column, shape (n, 1)."
@@ -135,7 +167,7 @@ def _actions(values: ArrayLike) -> IntArray | FloatArray:
 
 
 def _flags(values: ArrayLike, n: int) -> BoolArray:
-    raw = np.asarray(values)
+    raw = raw_array(values)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
     if raw.ndim != 1 or (raw.dtype != bool and not (raw.dtype.kind in "iuf" and np.isin(raw, (0, 1)).all())):
@@ -146,7 +178,7 @@ def _flags(values: ArrayLike, n: int) -> BoolArray:
 
 def _labels(values: ArrayLike, n: int) -> IntArray:
     """Episode labels as 0, 1, 2, ... in the order of first appearance."""
-    raw = np.asarray(values)
+    raw = raw_array(values)
     if raw.ndim != 1 or raw.dtype.kind not in "iubUS":
         raise InvalidInput(f"`episodes` must be one whole number or text per row. Got {raw.dtype} of shape {raw.shape}.")
     same_rows(n, raw, "episodes", "states")

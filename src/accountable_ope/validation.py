@@ -28,12 +28,23 @@ def own(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     return np.array(values, dtype=dtype, order="C", copy=True)
 
 
+def raw_array(values: ArrayLike) -> NDArray[Any]:
+    """`values` as an array of whatever type; lists of different lengths become objects, which no caller accepts."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty(0, dtype=object)
+
+
 def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) -> FloatArray:
     """`values` as a private float64 array without NaN or infinity, with one of the allowed numbers of dimensions."""
+    raw = raw_array(values)
     try:
-        array = own(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.") from error
+        array = None if raw.dtype.kind == "c" or (raw.dtype == object and raw.size == 0) else own(raw, np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None:
+        raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.")
     if array.ndim not in dimensions:
         wanted = " or ".join(f"{d}-dimensional" for d in dimensions)
         raise InvalidInput(f"`{name}` must be {wanted}. Got an array of shape {array.shape}.")

@@ -69,17 +69,18 @@ class Certificate:
             return CertificateCheck(self.bound == math.inf, math.inf, "no finite bound is claimed")
         if self.status is SolveStatus.EMPTY:
             return self._check_empty(tolerance)
-        value, magnitude = lagrangian_value(Quadratic.linear(self.objective), self.constraints, self.multipliers)
+        value, _ = lagrangian_value(Quadratic.linear(self.objective), self.constraints, self.multipliers)
         if value == -math.inf:
             return CertificateCheck(False, math.inf, "the multipliers prove no finite bound")
         bound = -value
-        slack = tolerance * max(abs(bound), abs(self.bound)) + 1e-12 * magnitude
+        size = abs(self.bound) if self.point is None else abs(self.bound) + float(np.abs(self.objective) @ np.abs(self.point))
+        slack = tolerance * size
         if bound > self.bound + slack:
             return CertificateCheck(False, bound, f"the multipliers prove only {bound:.9g}, not {self.bound:.9g}")
         if self.point is not None:
             for c in self.constraints:
-                size = abs(c.limit) + abs(c.quadratic.a0) + float(np.abs(self.point) @ np.abs(c.quadratic.A) @ np.abs(self.point))
-                if c.quadratic(self.point) > c.limit + 1e-9 * size:
+                terms = abs(c.limit) + abs(c.quadratic.a0) + float(np.abs(self.point) @ np.abs(c.quadratic.A) @ np.abs(self.point))
+                if c.quadratic(self.point) > c.limit + 1e-9 * terms:
                     return CertificateCheck(False, bound, f"the feasible point breaks the {c.role.value} constraint")
             if self.value > self.bound + slack:
                 return CertificateCheck(False, bound, "a feasible point lies beyond the bound")

@@ -65,7 +65,7 @@ class Decomposition:
 
     def maximise(self, c: FloatArray, limit: float, radius: float | None) -> DiagonalSolution:
         """max c'theta subject to loss <= limit and, unless `radius` is None, the ball. The set must not be empty."""
-        slack = max(limit - self.least, self.noise)
+        slack = max(limit - self.least, 0.0) + self.noise
         return _maximise(self, self.coordinates(c), slack, radius)
 
     def least_loss(self, radius: float | None) -> LeastLoss:
@@ -95,7 +95,7 @@ def decompose(loss: Quadratic, penalised: BoolArray) -> Decomposition:
     inverse = np.where(free_values > 0, 1 / np.where(free_values > 0, free_values, 1.0), 0.0)
     W = (free_vectors * inverse) @ (free_vectors.T @ A[np.ix_(f, p)])
     values, vectors = np.linalg.eigh(A[np.ix_(p, p)] - A[np.ix_(p, f)] @ W)
-    convex = bool((values > -cut).all() and (free_values >= 0).all())
+    convex = bool((values >= -cut).all() and (free_values >= 0).all())
     values = np.where(values > cut, values, 0.0)
     m = len(A)
     basis = np.zeros((m, m))

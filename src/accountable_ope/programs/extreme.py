@@ -41,17 +41,22 @@ class FeasibleSet:
     box: Constraint | None = None
 
     @cached_property
-    def constraints(self) -> tuple[Constraint, ...]:
-        found = [Constraint(Role.LOSS, self.decomposition.quadratic, max(self.limit, self.rounding))]
-        if self.norm_bound is not None:
-            found.append(ball(self.decomposition.mask, self.norm_bound))
+    def others(self) -> tuple[Constraint, ...]:
+        """Ball and box."""
+        found = [] if self.norm_bound is None else [ball(self.decomposition.mask, self.norm_bound)]
         if self.box is not None:
             found.append(self.box)
         return tuple(found)
 
     @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Loss, ball and box. A limit that cannot be told from the least loss is raised above it by what rounding may add."""
+        limit = self.limit if self.empty else max(self.limit, self.least_loss.lower_bound + self.rounding)
+        return (Constraint(Role.LOSS, self.decomposition.quadratic, limit), *self.others)
+
+    @cached_property
     def rounding(self) -> float:
-        """What rounding may add to the loss of a theta in the ball; a smaller limit than this cannot be told from zero."""
+        """What rounding may add to the loss of a theta in the ball."""
         size = float(np.abs(np.diagonal(self.decomposition.quadratic.A)).max(initial=0.0))
         return self.decomposition.noise + UNIT * size * (self.norm_bound or 0.0) ** 2
 
@@ -59,7 +64,7 @@ class FeasibleSet:
     def least_loss(self) -> LeastLossFound:
         """min loss over ball and box, with the multipliers that prove it (1 for the loss itself)."""
         loss = self.decomposition.quadratic
-        others = self.constraints[1:]
+        others = self.others
         if self.decomposition.convex:
             found = self.decomposition.least_loss(self.norm_bound)
             weights = np.zeros(len(others))
@@ -70,7 +75,7 @@ class FeasibleSet:
                 return LeastLossFound(found.theta, found.loss, found.lower_bound, np.concatenate([[1.0], weights]))
         if others:
             start = np.array([max(abs(loss.a0), UNIT) / max(c.limit, 1e-300) for c in others])
-            dual = maximise_dual(loss, others, start, absolute_gap=1e-9 * max(self.limit, self.rounding))
+            dual = maximise_dual(loss, others, start, absolute_gap=1e-9 * max(abs(self.limit), self.rounding))
             if dual is not None:
                 return LeastLossFound(dual.theta, loss(dual.theta), dual.bound, np.concatenate([[1.0], dual.multipliers]))
         return LeastLossFound(np.zeros(len(loss.a)), loss.a0, -math.inf, np.zeros(len(others) + 1))
@@ -138,7 +143,7 @@ def _first_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Cert
     else:
         spread = float(np.linalg.norm(objective)) * max(float(np.linalg.norm(feasible.least_loss.theta)), 1e-6)
     spread = max(spread, 1e-300)
-    limits = [max(c.limit, 1e-300) for c in feasible.constraints]
+    limits = [max(abs(c.limit), feasible.rounding) for c in feasible.constraints]
     first = spread / np.array(limits)
     if known is not None:
         first = np.maximum(known.multipliers, 1e-3 * first)
@@ -165,9 +170,20 @@ def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
 def _certificate(
     objective: FloatArray, feasible: FeasibleSet, multipliers: FloatArray, bound: float, point: FloatArray | None
 ) -> Certificate:
-    size = abs(bound) + (0.0 if point is None else float(np.abs(objective) @ np.abs(point)))
-    padded = bound + 64 * UNIT * size
+    """The bound, raised by what rounding may have taken from it to first order: sum_j alpha_j * (rounding of q_j at the point)."""
+    size = abs(bound)
+    raised = bound + 8 * UNIT * size
+    if point is not None:
+        size += float(np.abs(objective) @ np.abs(point))
+        raised += 8 * UNIT * (size + float(multipliers @ [_terms(c, point) for c in feasible.constraints]))
     extent = float(np.linalg.norm(objective)) * (feasible.norm_bound or 0.0)
-    close = point is not None and padded - float(objective @ point) <= max(1e-6 * size, 1e-9 * extent)
+    close = point is not None and raised - float(objective @ point) <= max(1e-6 * size, 1e-9 * extent)
     status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
-    return Certificate(objective, feasible.constraints, multipliers, padded, point, status)
+    return Certificate(objective, feasible.constraints, multipliers, raised, point, status)
+
+
+def _terms(constraint: Constraint, theta: FloatArray) -> float:
+    """The size of what is added up in q(theta) - limit; |theta|'|A||theta| <= (sum sqrt|A_ii| |theta_i|)^2 for a convex q."""
+    q = constraint.quadratic
+    long_side = float(np.sqrt(np.abs(np.diagonal(q.A))) @ np.abs(theta))
+    return long_side**2 + 2 * float(np.abs(q.a) @ np.abs(theta)) + abs(q.a0) + abs(constraint.limit)

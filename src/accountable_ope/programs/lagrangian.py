@@ -12,6 +12,10 @@ from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
 
 
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Relative to the size of what is added up: a generous share for the rounding of a short sum of products."""
+
+
 class Role(Enum):
     """What a constraint says."""
 
@@ -38,7 +42,8 @@ def ball(penalised: BoolArray, radius: float) -> Constraint:
 class Lagrangian:
     """inf_theta q0(theta) + sum_j alpha_j (q_j(theta) - limit_j), where it is finite: a lower bound of q0 over the set.
 
-    value is the infimum, theta attains it, magnitude is the size of the terms that were added up (for rounding).
+    value is the infimum less what rounding may have added to it, so it is a lower bound as computed; theta attains it, magnitude
+    is the size of the terms that were added up.
     """
 
     value: float
@@ -81,9 +86,11 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     y = solve_triangular(factor[0], scale * h, lower=True, check_finite=False)
     theta = scale * solve_triangular(factor[0], y, lower=True, trans="T", check_finite=False)
     quadratic_part = float(y @ y)
-    if not math.isfinite(quadratic_part):
+    # A Cholesky factorisation is exact for a matrix within about m units in the last place of H, entry by entry.
+    size = magnitude + quadratic_part + len(h) * float(diagonal @ theta**2)
+    if not math.isfinite(size):
         return None
-    return Lagrangian(constant - quadratic_part, theta, magnitude + quadratic_part, factor, scale)
+    return Lagrangian(constant - quadratic_part - ROUNDING * size, theta, size, factor, scale)
 
 
 def lagrangian_value(
@@ -105,7 +112,8 @@ def lagrangian_value(
     if (values < -cut).any() or float(np.abs(components[flat]).max(initial=0.0)) > tolerance * float(np.linalg.norm(h)):
         return -math.inf, magnitude
     quadratic_part = float(components[~flat] ** 2 @ (1 / values[~flat]))
-    return constant - quadratic_part, magnitude + quadratic_part
+    size = magnitude + len(h) * quadratic_part
+    return constant - quadratic_part - ROUNDING * size, size
 
 
 def _combine(

@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..kernels import Kernel
-from ..validation import FloatArray
+from ..validation import FloatArray, whole
 
 Progress = Callable[[float], None]
 """Called with the fraction done, from 0 to 1."""
@@ -32,6 +32,12 @@ class TileOptions:
     columns: int = 512
     threads: int | None = None
     single_precision: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self.rows, "rows", least=1)
+        whole(self.columns, "columns", least=1)
+        if self.threads is not None:
+            whole(self.threads, "threads", least=1)
 
     @property
     def dtype(self) -> Any:

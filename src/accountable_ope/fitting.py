@@ -1,0 +1,99 @@
+"""Point estimates of Q from the kernel loss: the minimiser with a ridge, or gradient descent stopped after some steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .bellman import bellman_system
+from .errors import InvalidInput
+from .features import FeatureMap
+from .kernels import Kernel
+from .policy import Policy
+from .quadratic import Quadratic
+from .statistic import kernel_statistic
+from .transitions import StartStates, Transitions
+from .validation import BoolArray, FloatArray, frozen, number, whole
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQ:
+    """Q(s, a) = theta'phi(s, a) (+ constant, the last coefficient, when the features have an intercept).
+
+    Callable on states and actions, indices of a finite set or vectors.
+    """
+
+    features: FeatureMap
+    theta: FloatArray
+    action_vectors: FloatArray | None = None
+
+    def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
+        return self.at_points(np.concatenate([states, self._vectors(np.asarray(actions))], axis=1))
+
+    predict_value = __call__
+
+    def at_points(self, points: FloatArray) -> FloatArray:
+        """Q at rows x = (s, a)."""
+        values = self.features(points) @ self.theta[: self.features.dimension]
+        return np.asarray(values + self.theta[-1] if self.features.intercept else values)
+
+    def _vectors(self, actions: Any) -> FloatArray:
+        if actions.ndim == 2:
+            return np.asarray(actions, dtype=np.float64)
+        if self.action_vectors is None:
+            raise InvalidInput("`actions` are indices, but this Q knows no finite action set: give action vectors.")
+        return np.asarray(self.action_vectors[actions])
+
+
+def fit_q(
+    data: Transitions,
+    policy: Policy,
+    *,
+    kernel: Kernel,
+    features: FeatureMap,
+    discount: float,
+    ridge: float = 1e-6,
+    steps: int | None = None,
+) -> LinearQ:
+    """The Q of the class that minimises the V-statistic.
+
+    steps=None: min loss(theta) + ridge * size * ||theta_penalised||^2, in closed form (size: the mean of the diagonal of the loss
+    matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate, 1 / (2 lambda_max),
+    with the same ridge: few steps give a biased estimate.
+    """
+    if number(ridge, "ridge") < 0:
+        raise InvalidInput(f"`ridge` must not be negative. Got {ridge!r}.")
+    if steps is not None:
+        whole(steps, "steps", least=0)
+    anywhere = StartStates(data.states[:1])  # the loss does not depend on where the policy starts
+    system = bellman_system(data, anywhere, policy, features, discount)
+    loss = kernel_statistic(system, kernel).v_loss()
+    theta = minimise_loss(loss, system.penalised, ridge) if steps is None else descend(loss, system.penalised, ridge, steps)
+    return LinearQ(features, frozen(theta), policy.action_vectors)
+
+
+def minimise_loss(loss: Quadratic, penalised: BoolArray, ridge: float) -> FloatArray:
+    """argmin loss + ridge term; the least-norm one where the loss is flat."""
+    H = _with_ridge(loss, penalised, ridge)
+    return np.asarray(np.linalg.lstsq(H, loss.a, rcond=1e-12)[0])
+
+
+def descend(loss: Quadratic, penalised: BoolArray, ridge: float, steps: int) -> FloatArray:
+    """Gradient descent from 0 at rate 1 / (2 lambda_max): theta <- theta - (H theta - a) / lambda_max."""
+    H = _with_ridge(loss, penalised, ridge)
+    values, vectors = np.linalg.eigh(H)
+    largest = float(values[-1])
+    if largest <= 0:
+        return np.zeros(len(loss.a))
+    # k steps in closed form: each eigendirection has moved the share 1 - (1 - g / largest)^k of its way.
+    shrink = np.clip(values / largest, 0.0, 1.0)
+    share = -np.expm1(steps * np.log1p(-np.minimum(shrink, 1 - 1e-16)))
+    safe = np.where(values > 1e-14 * largest, values, np.inf)
+    return np.asarray(vectors @ (share / safe * (vectors.T @ loss.a)))
+
+
+def _with_ridge(loss: Quadratic, penalised: BoolArray, ridge: float) -> FloatArray:
+    size = float(np.mean(np.diagonal(loss.A)))
+    return np.asarray(0.5 * (loss.A + loss.A.T) + ridge * size * np.diag(penalised.astype(float)))

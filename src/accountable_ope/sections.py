@@ -1,0 +1,114 @@
+"""The whole RKHS of a kernel K0 through finitely many coordinates, with what they miss computed row by row.
+
+Everything that the data ask of Q in H is an inner product with a section, a weighted sum of kernel functions:
+<Q, f_i> = Q(x_i) - discount E Q(x'_i) for f_i = K0(x_i, .) - discount E K0(x'_i, .), and <Q, f_0> is the value. A pivoted Cholesky
+factorisation picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left on the
+diagonal is the squared length of what the coordinates miss. With enough of them nothing is missed and the class is the exact ball
+of H. Which sections are picked may depend on the data: the bounds on what is missed hold for any choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .kernels import Kernel, block
+from .validation import FloatArray
+
+UNIT = float(np.finfo(np.float64).eps)
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """n elements sum_b weights_b[i] K0(points_b[i], .) of the RKHS; all branches have n rows."""
+
+    branches: tuple[tuple[FloatArray, FloatArray], ...]
+
+    def __len__(self) -> int:
+        return len(self.branches[0][1])
+
+    def rows(self, index: slice | FloatArray | list[int]) -> Sections:
+        return Sections(tuple((points[index], weights[index]) for points, weights in self.branches))
+
+    def squared_norms(self, kernel: Kernel) -> FloatArray:
+        """<f_i, f_i>, one per row."""
+        total = np.zeros(len(self))
+        for a, (x, u) in enumerate(self.branches):
+            for b, (y, v) in enumerate(self.branches[: a + 1]):
+                total += (1.0 if a == b else 2.0) * u * v * kernel.paired(x, y)
+        return total
+
+
+def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArray:
+    """The matrix <left_i, right_j>, a few thousand rows at a time."""
+    out = np.zeros((len(left), len(right)))
+    for start in range(0, len(left), ROWS_AT_ONCE):
+        here = slice(start, start + ROWS_AT_ONCE)
+        for x, u in left.branches:
+            for y, v in right.branches:
+                out[here] += u[here, None] * block(kernel, x[here], y) * v
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class SectionBasis:
+    """Orthonormal coordinates: pivot sections, and the triangular factor of their Gram matrix."""
+
+    kernel: Kernel
+    pivots: Sections
+    factor: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        return len(self.factor)
+
+    def coordinates(self, sections: Sections) -> tuple[FloatArray, FloatArray]:
+        """(coordinates (n, M), squared length of what they miss (n,))."""
+        from scipy.linalg import solve_triangular
+
+        products = inner_products(self.kernel, sections, self.pivots)
+        coordinates = solve_triangular(self.factor, products.T, lower=True, check_finite=False).T
+        norms = sections.squared_norms(self.kernel)
+        return coordinates, _missed(norms, coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class SectionCoordinates:
+    """Coordinates (n, M) of all sections, what they miss (squared, per row), and the basis."""
+
+    coordinates: FloatArray
+    missed: FloatArray
+    basis: SectionBasis
+
+
+def pivoted_coordinates(kernel: Kernel, sections: Sections, largest: int, tolerance: float = 1e-12) -> SectionCoordinates:
+    """Pivoted Cholesky of the Gram matrix of the sections, up to `largest` pivots or until all that is missed is rounding.
+
+    The section that the coordinates miss most is added until the largest missed square is below tolerance * the largest square.
+    """
+    norms = sections.squared_norms(kernel)
+    left = norms.copy()
+    size = min(largest, len(sections))
+    L = np.zeros((len(sections), size))
+    chosen: list[int] = []
+    for k in range(size):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= tolerance * float(norms.max()):
+            break
+        column = inner_products(kernel, sections, sections.rows([pivot]))[:, 0]
+        column -= L[:, :k] @ L[pivot, :k]
+        L[:, k] = column / np.sqrt(left[pivot])
+        left -= L[:, k] ** 2
+        chosen.append(pivot)
+        left[chosen] = 0.0
+    L = L[:, : len(chosen)]
+    basis = SectionBasis(kernel, sections.rows(chosen), L[chosen])
+    return SectionCoordinates(L, _missed(norms, L), basis)
+
+
+def _missed(norms: FloatArray, coordinates: FloatArray) -> FloatArray:
+    """||f||^2 - ||coordinates||^2, raised by what rounding may have hidden."""
+    rounding = 4 * UNIT * (coordinates.shape[1] + 4) * norms
+    return np.asarray(np.maximum(norms - np.einsum("ij,ij->i", coordinates, coordinates), 0.0) + rounding)
