@@ -59,6 +59,13 @@ def test_diagonal_and_supremum(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_pairs_are_entries_of_the_matrix(name: str) -> None:
+    kernel, scalar, x = CASES[name]
+    y = np.concatenate([x[:3], x[4:], x[:1]])
+    assert kernel.paired(x, y) == pytest.approx([scalar(a, b) for a, b in zip(x, y, strict=True)], abs=1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_matrix_is_symmetric_and_positive_semidefinite(name: str) -> None:
     kernel, _, x = CASES[name]
     K = block(kernel, x, x)

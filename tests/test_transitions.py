@@ -86,6 +86,56 @@ def test_first_states_are_an_inexact_sample_of_episode_starts() -> None:
     assert starts.weights.tolist() == [0.5, 0.5]
 
 
+def long_data(episodes: list[int] | None) -> Transitions:
+    n = 10 if episodes is None else len(episodes)
+    rows = np.arange(float(n))
+    return Transitions(rows, [0] * n, rows / 10, rows + 1, terminated=rows % 3 == 2, episodes=episodes)
+
+
+def test_rows_keep_their_order_and_all_their_fields() -> None:
+    data = long_data([0, 0, 0, 1, 1, 1, 2, 2, 2, 2])
+    some = data.rows(np.array([1, 4, 5, 8]))
+    assert some.states[:, 0].tolist() == [1, 4, 5, 8]
+    assert some.next_states[:, 0].tolist() == [2, 5, 6, 9]
+    assert some.rewards.tolist() == [0.1, 0.4, 0.5, 0.8]
+    assert some.terminated.tolist() == [False, False, True, True]
+    assert some.episodes is not None
+    assert some.episodes.tolist() == [0, 1, 1, 2]
+    assert len(data.rows(slice(2, 5))) == 3
+    assert long_data(None).rows(slice(0, 4)).episodes is None
+
+
+@pytest.mark.parametrize(
+    ("episodes", "share", "cut"),
+    [
+        (None, 0.3, 3),
+        (None, 0.5, 5),
+        ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.5, 6),
+        ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.4, 3),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 1, 1], 0.3, 8),
+        ([0, 1, 0, 1, 2, 3, 2, 3, 4, 4], 0.3, 4),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3, 3),
+    ],
+    ids=["rows", "half", "after the second", "after the first", "one long", "interleaved", "no place"],
+)
+def test_split_keeps_the_order_and_episodes_whole(episodes: list[int] | None, share: float, cut: int) -> None:
+    earlier, later = long_data(episodes).split(share)
+    assert earlier.states[:, 0].tolist() == list(range(cut))
+    assert later.states[:, 0].tolist() == list(range(cut, 10))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, NAN])
+def test_a_share_outside_zero_and_one_is_refused(share: float) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(f"`earlier_share` must be in (0, 1). Got {share!r}.")):
+        long_data(None).split(share)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_a_split_with_a_part_too_small_is_refused(share: float) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(f"`earlier_share` {share!r} leaves fewer than two transitions")):
+        long_data(None).split(share)
+
+
 @pytest.mark.parametrize("name", ["states", "actions", "rewards", "next_states", "terminated", "episodes"])
 def test_arrays_are_read_only_copies(name: str) -> None:
     arguments = given(terminated=np.array([False, False, True]), episodes=np.array([0, 0, 1]))

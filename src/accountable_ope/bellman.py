@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import InvalidInput
-from .features import FeatureMap, Precomputed
+from .features import FeatureMap, KernelSections, Precomputed
 from .policy import Policy, state_action_points
+from .sections import Sections, pivoted_coordinates
 from .transitions import StartStates, Transitions
-from .validation import FloatArray, refuse_non_finite
+from .validation import BoolArray, FloatArray, refuse_non_finite
 
 QFunction = Callable[[Any, Any], ArrayLike]
 """q(states, actions) -> values; actions as in the data: indices of a finite set, or vectors."""
@@ -27,15 +28,39 @@ ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, eq=False)
+class Remainder:
+    """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s,
+
+    |eps_i(Q) - eps_i(Q - g)| <= s rows_i, |value(Q) - value(Q - g)| <= s objective, and over the points of the value box
+    |g(y)| <= s box in root mean square.
+    """
+
+    rows: FloatArray
+    objective: float
+    box: float
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorValues:
+    """An existing Q as columns: at the data, at the next and at the start states, the last two averaged over the policy."""
+
+    at_data: FloatArray
+    at_next: FloatArray
+    at_start: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class BellmanSystem:
     """Everything that the program needs to know of data, policy and features.
 
     points:      x_i = (s_i, a_i), (n, d).
     residuals:   Z (n, m); the column of the unpenalised constant, if any, is the last.
-    target:      v (n,).
-    objective:   c0 (m,), so that the value of Q is c0'theta.
+    target:      v (n,): the rewards, or the residuals of the Q at which the class is anchored.
+    objective:   c0 (m,), so that the value of Q is offset + c0'theta.
     penalised:   (m,) which coefficients the norm counts.
-    box_moments: (m + 1, m + 1), the mean of [phi, 1][phi, 1]' over data, next and start points (a third each).
+    box_moments: the mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
+    offset:      the value of the anchor, 0 without one.
+    remainder:   what the coordinates miss, None where the class is what they span.
     """
 
     points: FloatArray
@@ -45,20 +70,41 @@ class BellmanSystem:
     penalised: np.ndarray[Any, np.dtype[np.bool_]]
     box_moments: FloatArray
     discount: float
+    offset: float = 0.0
+    remainder: Remainder | None = None
 
     @property
     def dimension(self) -> int:
         return int(self.residuals.shape[1])
 
     def columns(self) -> FloatArray:
-        """C = [Z | v | 1]; the ones give kappa^2 = 1'K1 / n^2 of the misfit bound."""
-        return np.column_stack([self.residuals, self.target, np.ones(len(self.target))])
+        """C = [Z | v | 1], and what is missed where there is a remainder; the ones give kappa^2 = 1'K1 / n^2 of the misfit."""
+        columns = [self.residuals, self.target, np.ones(len(self.target))]
+        return np.column_stack(columns if self.remainder is None else [*columns, self.remainder.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Features at the data, at the next states (0 where terminated) and at the start states; what they miss."""
+
+    here: FloatArray
+    after: FloatArray
+    start: FloatArray
+    remainder: Remainder | None = None
 
 
 def bellman_system(
-    data: Transitions, starts: StartStates, policy: Policy, features: FeatureMap | Precomputed, discount: float
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    features: FeatureMap | KernelSections | Precomputed,
+    discount: float,
+    anchor: AnchorValues | None = None,
 ) -> BellmanSystem:
-    """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows."""
+    """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
+
+    With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
+    """
     points = state_action_points(data.states, data.actions, policy)
     if starts.states.shape[1] != data.states.shape[1]:
         raise InvalidInput(
@@ -67,17 +113,15 @@ def bellman_system(
     _check_action_width(policy, starts.states[:1], points.shape[1] - data.states.shape[1])
     live = ~data.terminated
     if isinstance(features, Precomputed):
-        if len(features.at_data) != len(data) or len(features.at_start) != len(starts):
-            raise InvalidInput(
-                f"Precomputed features must have {len(data)} data rows and {len(starts)} start rows. "
-                f"Got {len(features.at_data)} and {len(features.at_start)}."
-            )
-        here, after, start = features.at_data, features.at_next * live[:, None], features.at_start
+        columns = _precomputed(features, data, starts)
+    elif isinstance(features, KernelSections):
+        columns = _section_columns(features, points, data, starts, policy, discount)
     else:
         here = _evaluate(features, points)
         after = np.zeros_like(here)
         after[live] = expected_features(features, data.next_states[live], policy)
-        start = expected_features(features, starts.states, policy)
+        columns = _Columns(here, after, expected_features(features, starts.states, policy))
+    here, after, start = columns.here, columns.after, columns.start
     if features.intercept:
         here = np.column_stack([here, np.ones(len(here))])
         after = np.column_stack([after, live.astype(float)])
@@ -85,18 +129,75 @@ def bellman_system(
     penalised = np.ones(here.shape[1], dtype=bool)
     if features.intercept:
         penalised[-1] = False
-    moments = [_second_moments(here, None), _second_moments(start, starts.weights)]
+    target, offset = data.rewards, 0.0
+    values: tuple[FloatArray | None, FloatArray | None, FloatArray | None] = (None, None, None)
+    if anchor is not None:
+        target = data.rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
+        offset = float(starts.weights @ anchor.at_start)
+        values = (anchor.at_data, anchor.at_next[live], anchor.at_start)
+    moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
     if live.any():
-        moments.append(_second_moments(after[live], None))
+        moments.append(_second_moments(after[live], values[1], None))
     return BellmanSystem(
         points=points,
         residuals=here - discount * after,
-        target=data.rewards,
+        target=target,
         objective=starts.weights @ start,
         penalised=penalised,
         box_moments=np.mean(moments, axis=0),
         discount=discount,
+        offset=offset,
+        remainder=columns.remainder,
     )
+
+
+def _precomputed(features: Precomputed, data: Transitions, starts: StartStates) -> _Columns:
+    if len(features.at_data) != len(data) or len(features.at_start) != len(starts):
+        raise InvalidInput(
+            f"Precomputed features must have {len(data)} data rows and {len(starts)} start rows. "
+            f"Got {len(features.at_data)} and {len(features.at_start)}."
+        )
+    return _Columns(features.at_data, features.at_next * ~data.terminated[:, None], features.at_start)
+
+
+def _section_columns(
+    features: KernelSections, points: FloatArray, data: Transitions, starts: StartStates, policy: Policy, discount: float
+) -> _Columns:
+    """Coordinates of the RKHS in which the sections f_0 (the start) and f_i (the residuals) have their largest parts."""
+    live = ~data.terminated
+    onward = (
+        [
+            (
+                _spread(np.concatenate([data.next_states[live], branch.actions], axis=1), live, points),
+                _spread(branch.weights, live, None),
+            )
+            for branch in policy.branches(data.next_states[live])
+        ]
+        if live.any()
+        else []
+    )
+    at_data = Sections(((points, np.ones(len(data))),))
+    at_next = Sections(tuple(onward)) if onward else Sections(((points, np.zeros(len(data))),))
+    at_start = Sections(
+        tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in policy.branches(starts.states))
+    )
+    residuals = Sections((*at_data.branches, *((y, -discount * w) for y, w in at_next.branches)))
+    found = pivoted_coordinates(features.kernel, residuals, at_start, starts.weights, features.landmarks)
+    here, missed_here = found.basis.coordinates(at_data)
+    after, missed_after = found.basis.coordinates(at_next)
+    start, missed_start = found.basis.coordinates(at_start)
+    shares = [missed_here.mean(), float(starts.weights @ missed_start)]
+    if live.any():
+        shares.append(missed_after[live].mean())
+    remainder = Remainder(np.sqrt(found.missed), float(np.sqrt(found.start_missed)), float(np.sqrt(np.mean(shares))))
+    return _Columns(here, after, start, remainder)
+
+
+def _spread(values: FloatArray, live: BoolArray, fill: FloatArray | None) -> FloatArray:
+    """Rows of the live transitions put back in place, the others filled (with a weight of 0 their points do not matter)."""
+    out = np.zeros(len(live)) if fill is None else fill.copy()
+    out[live] = values
+    return out
 
 
 def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) -> FloatArray:
@@ -155,9 +256,9 @@ def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
     return values
 
 
-def _second_moments(values: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """mean of [phi, 1][phi, 1]'."""
-    augmented = np.column_stack([values, np.ones(len(values))])
+def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:
+    """mean of u u', u = [phi, 1] or [phi, 1, anchor]."""
+    augmented = np.column_stack([values, np.ones(len(values))] if anchor is None else [values, np.ones(len(values)), anchor])
     if weights is None:
         return np.asarray(augmented.T @ augmented / len(values))
     return np.asarray(augmented.T @ (augmented * weights[:, None]))

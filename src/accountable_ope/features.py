@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import InvalidInput
+from .kernels import Kernel
 from .validation import FloatArray, frozen, matrix, positive, row_keys, whole
 
 
@@ -106,6 +107,29 @@ class TabularFeatures:
         out = np.zeros((len(points), self.dimension))
         out[np.arange(len(points)), column[inverse.reshape(-1)]] = 1.0
         return out
+
+
+@dataclass(frozen=True)
+class KernelSections:
+    """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.
+
+    The norm bound is that of the RKHS (the constant, if there is one, left out). With landmarks=None as many coordinates are
+    taken as it needs to miss nothing but rounding: the paper's exact program, in O(n^3). With fewer, the interval contains the
+    exact one, and its slack is computed rather than assumed.
+    """
+
+    kernel: Kernel
+    landmarks: int | None = 300
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.landmarks is not None:
+            whole(self.landmarks, "landmarks", least=1)
+
+    def memory(self, count: int) -> int:
+        """About how many bytes the coordinates of `count` transitions and the program take."""
+        m = count + 2 if self.landmarks is None else min(self.landmarks, count + 2)
+        return 8 * (4 * count * m + 8 * m * m)
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -60,8 +60,8 @@ def fit_q(
     """The Q of the class that minimises the V-statistic.
 
     steps=None: min loss(theta) + ridge * size * ||theta_penalised||^2, in closed form (size: the mean of the diagonal of the loss
-    matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate, 1 / (2 lambda_max),
-    with the same ridge: few steps give a biased estimate.
+    matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate,
+    1 / (2 lambda_max), with the same ridge: few steps give a biased estimate.
     """
     if number(ridge, "ridge") < 0:
         raise InvalidInput(f"`ridge` must not be negative. Got {ridge!r}.")

@@ -12,14 +12,15 @@ from .bellman import BellmanSystem, bellman_system
 from .concentration.accounting import DeltaSplit, split_delta, start_radius
 from .contradictions import check_data
 from .errors import InvalidInput
-from .features import FeatureMap, Precomputed
+from .features import FeatureMap, KernelSections, Precomputed
 from .kernels import Kernel
 from .policy import Policy, SampledPolicy
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
 from .programs.lagrangian import Constraint, Role
+from .programs.remainder import with_remainder
 from .quadratic import Quadratic
-from .radius import LossKind, Radius, RadiusInputs, radius_rule
+from .radius import LossKind, Radius, RadiusInputs, RadiusRule, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
 from .result import ClassCertificates, Status, ValueInterval, hull
 from .statistic import KernelStatistic, kernel_statistics
@@ -36,7 +37,7 @@ def bound_value(
     *,
     assumptions: Assumptions,
     kernel: Kernel,
-    features: FeatureMap | Precomputed | Sequence[FeatureMap | Precomputed],
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
@@ -67,7 +68,7 @@ def bound_ladder(
     *,
     assumptions: Assumptions,
     kernel: Kernel,
-    features: FeatureMap | Precomputed | Sequence[FeatureMap | Precomputed],
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
     radii: Sequence[str],
     delta: float = 0.1,
     options: TileOptions | None = None,
@@ -80,6 +81,7 @@ def bound_ladder(
     classes = list(features) if isinstance(features, Sequence) else [features]
     if not classes:
         raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
+    _check_sections(classes, rules, assumptions, kernel)
     terminates = _terminates(data, assumptions)
     ranges = value_ranges(assumptions, terminates=terminates)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
@@ -103,6 +105,20 @@ def bound_ladder(
     return tuple(intervals)
 
 
+def _check_sections(
+    classes: Sequence[FeatureMap | KernelSections | Precomputed], rules: Sequence[RadiusRule], facts: Assumptions, kernel: Kernel
+) -> None:
+    """What an RKHS class with a remainder needs."""
+    if not any(isinstance(one, KernelSections) for one in classes):
+        return
+    if facts.norm_bound is None:
+        raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
+    if any(rule.loss is LossKind.U for rule in rules):
+        raise InvalidInput("`radius` hoeffding-u bounds a U-statistic, which says nothing about what KernelSections miss.")
+    if not kernel.nonnegative:
+        raise InvalidInput(f"`kernel` must have no negative values with KernelSections. Got {kernel!r}.")
+
+
 def _terminates(data: Transitions, assumptions: Assumptions) -> bool:
     if assumptions.terminates is not None:
         return assumptions.terminates
@@ -120,13 +136,12 @@ def _rounding(statistic: KernelStatistic, assumptions: Assumptions, ranges: Valu
 
     The penalised part of theta has the declared norm; without one, the range of values stands for it.
     """
-    scale = statistic.column_scale[:-1]
+    scale, penalised = statistic.column_scale[: system.dimension], system.penalised
     largest_value = max(map(abs, ranges.value))
     norm = assumptions.norm_bound if isinstance(assumptions.norm_bound, float) else largest_value
-    penalised = system.penalised
-    residual_size = norm * float(np.linalg.norm(scale[:-1][penalised])) + float(scale[-1])
+    residual_size = norm * float(np.linalg.norm(scale[penalised])) + float(statistic.column_scale[system.dimension])
     if not penalised.all():
-        residual_size += (largest_value + norm) * float(scale[:-1][~penalised].sum())
+        residual_size += (largest_value + norm) * float(scale[~penalised].sum())
     return statistic.kernel_error * residual_size**2
 
 
@@ -139,17 +154,33 @@ def _solve_class(
     correction = least_correction(decomposition, radius.total) if decomposition.convex else None
     least_norm = None if correction is None else float(np.linalg.norm(correction[system.penalised]))
     norm_bound, note = _norm_bound(assumptions, least_norm)
-    feasible = FeasibleSet(decomposition, radius.total, norm_bound, _value_box(system.box_moments, ranges))
-    upper = extreme_value(system.objective, feasible)
-    lower = extreme_value(-system.objective, feasible)
-    least_loss = feasible.least_loss.lower_bound
+    box = _value_box(system.box_moments, system.dimension, ranges)
+    feasible = FeasibleSet(decomposition, radius.total, norm_bound, box)
+    upward, downward, missed = system.objective, -system.objective, 0.0
+    if system.remainder is not None:
+        seen = with_remainder(feasible, system.remainder, statistic.missed, system.objective)
+        feasible, upward, downward, missed = seen.feasible, seen.upward, seen.downward, seen.missed
+    upper = extreme_value(upward, feasible)
+    lower = extreme_value(downward, feasible)
     misfit = 0.0
     if feasible.empty and radius.loss is LossKind.V and statistic.kappa > 0:
         # Over the ball alone: a function that leaves the value box may still be near Q.
-        over_ball = decomposition.least_loss(norm_bound).lower_bound
-        excess = math.sqrt(max(over_ball, 0.0)) - math.sqrt(radius.total)
+        over_ball = FeasibleSet(feasible.decomposition, feasible.limit, feasible.norm_bound).least_loss.lower_bound
+        excess = math.sqrt(max(over_ball, 0.0)) - math.sqrt(feasible.limit)
         misfit = max(0.0, excess) / ((1 + system.discount) * statistic.kappa)
-    return ClassCertificates(name, upper, lower, norm_bound, least_norm, least_loss, misfit, statistic, note)
+    return ClassCertificates(
+        features=name,
+        upper=upper,
+        lower=lower,
+        norm_bound=norm_bound,
+        least_norm=least_norm,
+        least_loss=feasible.least_loss.lower_bound,
+        misfit=misfit,
+        statistic=statistic,
+        note=note,
+        offset=system.offset,
+        missed=missed,
+    )
 
 
 def _norm_bound(assumptions: Assumptions, least_norm: float | None) -> tuple[float | None, str]:
@@ -168,14 +199,22 @@ def _norm_bound(assumptions: Assumptions, least_norm: float | None) -> tuple[flo
     return bound.multiple * least_norm, ""
 
 
-def _value_box(moments: FloatArray, ranges: ValueRanges) -> Constraint | None:
-    """mean_j (Q(y_j) - middle)^2 <= (span / 2)^2 over data, next and start points y_j, since Q and V lie in the value range."""
+def _value_box(moments: FloatArray, dimension: int, ranges: ValueRanges) -> Constraint | None:
+    """mean_j (Q(y_j) - middle)^2 <= (span / 2)^2 over data, next and start points y_j, since Q and V lie in the value range.
+
+    `moments` are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
+    """
     low, high = ranges.value
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     if half == 0:
         return None
-    second, mean = moments[:-1, :-1], moments[:-1, -1]
-    return Constraint(Role.BOX, Quadratic(second, middle * mean, middle**2), half**2)
+    phi, one = slice(0, dimension), dimension
+    linear, constant = middle * moments[phi, one], middle**2
+    if len(moments) > dimension + 1:
+        anchor = dimension + 1
+        linear = linear - moments[phi, anchor]
+        constant += float(moments[anchor, anchor] - 2 * middle * moments[one, anchor])
+    return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
 
 
 def _assemble(

@@ -36,6 +36,11 @@ class Kernel(Protocol):
         """sup_x K(x, x)."""
         ...
 
+    @property
+    def nonnegative(self) -> bool:
+        """Whether K(x, y) >= 0 everywhere."""
+        ...
+
     def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared: ...
 
     def diagonal(self, points: FloatArray) -> FloatArray: ...
@@ -67,6 +72,7 @@ class Gaussian:
 
     bandwidth: FloatArray
     supremum: ClassVar[float] = 1.0
+    nonnegative: ClassVar[bool] = True
 
     def __init__(self, bandwidth: ArrayLike = 0.5) -> None:
         object.__setattr__(self, "bandwidth", _bandwidth(bandwidth))
@@ -96,6 +102,7 @@ class Laplace:
 
     bandwidth: FloatArray
     supremum: ClassVar[float] = 1.0
+    nonnegative: ClassVar[bool] = True
 
     def __init__(self, bandwidth: ArrayLike = 1.0) -> None:
         object.__setattr__(self, "bandwidth", _bandwidth(bandwidth))
@@ -119,6 +126,7 @@ class Tabular:
     """K(x, y) = 1 where x = y exactly, else 0: the kernel of finite state and action sets."""
 
     supremum: ClassVar[float] = 1.0
+    nonnegative: ClassVar[bool] = True
 
     def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
         _, labels = np.unique(np.concatenate([rows, columns]) + 0.0, axis=0, return_inverse=True)
@@ -148,6 +156,10 @@ class Product:
 
     def __post_init__(self) -> None:
         whole(self.state_dimension, "state_dimension", least=1)
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.state_kernel.nonnegative and self.action_kernel.nonnegative
 
     @property
     def supremum(self) -> float:

@@ -34,7 +34,8 @@ class ClassCertificates:
     """What one feature class contributes: both ends with their certificates, or the proof that it is inconsistent.
 
     least_loss is the smallest loss over ball and box. misfit: where the class is inconsistent, every function of it differs
-    from Q somewhere by at least this much, with probability 1 - delta.
+    from Q somewhere by at least this much, with probability 1 - delta. offset is the value of the Q at which the class is
+    anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program.
     """
 
     features: str
@@ -46,6 +47,8 @@ class ClassCertificates:
     misfit: float
     statistic: KernelStatistic
     note: str = ""
+    offset: float = 0.0
+    missed: float = 0.0
 
     @property
     def consistent(self) -> bool:
@@ -57,8 +60,9 @@ class ClassCertificates:
 
     def _same_loss(self) -> bool:
         loss = self.upper.constraints[0].quadratic
+        m = self.statistic.dimension  # an unseen part of an RKHS is one more variable, after those of the statistic
         return any(
-            np.array_equal(loss.A, q.A) and np.array_equal(loss.a, q.a) and loss.a0 == q.a0
+            np.array_equal(loss.A[:m, :m], q.A) and np.array_equal(loss.a[:m], q.a) and loss.a0 == q.a0
             for q in (self.statistic.v_loss(), self.statistic.u_loss())
         )
 
@@ -113,8 +117,8 @@ class ValueInterval:
 def hull(parts: tuple[ClassCertificates, ...], start_error: float) -> tuple[float, float]:
     """The lowest lower and the highest upper end over the consistent classes; NaN when there is none."""
     consistent = [part for part in parts if part.consistent]
-    lower = min((-part.lower.bound for part in consistent), default=math.nan)
-    upper = max((part.upper.bound for part in consistent), default=math.nan)
+    lower = min((part.offset - part.lower.bound - part.missed for part in consistent), default=math.nan)
+    upper = max((part.offset + part.upper.bound + part.missed for part in consistent), default=math.nan)
     return (lower - start_error, upper + start_error)
 
 

@@ -1,10 +1,10 @@
 """The whole RKHS of a kernel K0 through finitely many coordinates, with what they miss computed row by row.
 
 Everything that the data ask of Q in H is an inner product with a section, a weighted sum of kernel functions:
-<Q, f_i> = Q(x_i) - discount E Q(x'_i) for f_i = K0(x_i, .) - discount E K0(x'_i, .), and <Q, f_0> is the value. A pivoted Cholesky
-factorisation picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left on the
-diagonal is the squared length of what the coordinates miss. With enough of them nothing is missed and the class is the exact ball
-of H. Which sections are picked may depend on the data: the bounds on what is missed hold for any choice.
+<Q, f_i> = Q(x_i) - discount E Q(x'_i) for f_i = K0(x_i, .) - discount E K0(x'_i, .), and <Q, f_0> is the value. A pivoted
+Cholesky factorisation picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left
+on the diagonal is the squared length of what the coordinates miss. With enough of them nothing is missed and the class is the
+exact ball of H. Which sections are picked may depend on the data: the bounds on what is missed hold for any choice.
 """
 
 from __future__ import annotations
@@ -54,9 +54,12 @@ def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArra
 
 @dataclass(frozen=True, eq=False)
 class SectionBasis:
-    """Orthonormal coordinates: pivot sections, and the triangular factor of their Gram matrix."""
+    """Orthonormal coordinates: the start section, pivot sections, and the triangular factor of their Gram matrix."""
 
     kernel: Kernel
+    starts: Sections
+    start_weights: FloatArray
+    start_square: float
     pivots: Sections
     factor: FloatArray
 
@@ -69,6 +72,9 @@ class SectionBasis:
         from scipy.linalg import solve_triangular
 
         products = inner_products(self.kernel, sections, self.pivots)
+        if self.start_square > 0:
+            with_start = inner_products(self.kernel, sections, self.starts) @ self.start_weights
+            products = np.column_stack([with_start, products])
         coordinates = solve_triangular(self.factor, products.T, lower=True, check_finite=False).T
         norms = sections.squared_norms(self.kernel)
         return coordinates, _missed(norms, coordinates)
@@ -76,36 +82,61 @@ class SectionBasis:
 
 @dataclass(frozen=True, eq=False)
 class SectionCoordinates:
-    """Coordinates (n, M) of all sections, what they miss (squared, per row), and the basis."""
+    """What the coordinates miss of every residual section and of the start section (squared), and the basis."""
 
-    coordinates: FloatArray
     missed: FloatArray
+    start_missed: float
     basis: SectionBasis
 
 
-def pivoted_coordinates(kernel: Kernel, sections: Sections, largest: int, tolerance: float = 1e-12) -> SectionCoordinates:
-    """Pivoted Cholesky of the Gram matrix of the sections, up to `largest` pivots or until all that is missed is rounding.
+def pivoted_coordinates(
+    kernel: Kernel,
+    residuals: Sections,
+    starts: Sections,
+    start_weights: FloatArray,
+    landmarks: int | None,
+    tolerance: float = 1e-12,
+) -> SectionCoordinates:
+    """Coordinates spanned by f_0, the weighted mean of the start sections, and by residual sections f_i picked greedily.
 
-    The section that the coordinates miss most is added until the largest missed square is below tolerance * the largest square.
+    The first coordinate is along f_0, so nothing of the objective is missed. Then the section that is missed most is added, up to
+    `landmarks` coordinates or until the largest missed square is below tolerance * the largest square.
     """
-    norms = sections.squared_norms(kernel)
-    left = norms.copy()
-    size = min(largest, len(sections))
-    L = np.zeros((len(sections), size))
+    norms = residuals.squared_norms(kernel)
+    size = len(residuals) + 1 if landmarks is None else min(landmarks, len(residuals) + 1)
+    L = np.zeros((len(residuals), size))
+    with_start = inner_products(kernel, residuals, starts) @ start_weights
+    start_square = float(start_weights @ inner_products(kernel, starts, starts) @ start_weights)
+    used = 0
+    if start_square > 0:
+        L[:, 0] = with_start / np.sqrt(start_square)
+        used = 1
+    left = norms - L[:, 0] ** 2
     chosen: list[int] = []
-    for k in range(size):
+    floor = tolerance * float(norms.max(initial=0.0))
+    while used < size:
         pivot = int(np.argmax(left))
-        if left[pivot] <= tolerance * float(norms.max()):
+        if left[pivot] <= floor:
             break
-        column = inner_products(kernel, sections, sections.rows([pivot]))[:, 0]
-        column -= L[:, :k] @ L[pivot, :k]
-        L[:, k] = column / np.sqrt(left[pivot])
-        left -= L[:, k] ** 2
+        column = inner_products(kernel, residuals, residuals.rows([pivot]))[:, 0]
+        column -= L[:, :used] @ L[pivot, :used]
+        L[:, used] = column / np.sqrt(left[pivot])
+        left -= L[:, used] ** 2
         chosen.append(pivot)
         left[chosen] = 0.0
-    L = L[:, : len(chosen)]
-    basis = SectionBasis(kernel, sections.rows(chosen), L[chosen])
-    return SectionCoordinates(L, _missed(norms, L), basis)
+        used += 1
+    L = L[:, :used]
+    basis = SectionBasis(kernel, starts, start_weights, start_square, residuals.rows(chosen), _factor(L[chosen], start_square))
+    return SectionCoordinates(_missed(norms, L), UNIT * start_square, basis)
+
+
+def _factor(pivot_rows: FloatArray, start_square: float) -> FloatArray:
+    """The triangular factor of the Gram matrix of (f_0, pivots)."""
+    if start_square <= 0:
+        return pivot_rows
+    first = np.zeros((1, pivot_rows.shape[1]))
+    first[0, 0] = np.sqrt(start_square)
+    return np.concatenate([first, pivot_rows])
 
 
 def _missed(norms: FloatArray, coordinates: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """The kernel Bellman statistic: all that the data say about Q, in two small matrices.
 
-With C = [Z | v | 1], pair_gram = C'KC and diag_gram = C' diag(K) C, and w = (theta, -1, 0):
-V-statistic = w' pair_gram w / n^2 and U-statistic = w' (pair_gram - diag_gram) w / (n (n - 1)).
+With C = [Z | v | 1] (and a last column of what an RKHS class misses), pair_gram = C'KC, diag_gram = C' diag(K) C and
+w = (theta, -1, 0): V-statistic = w' pair_gram w / n^2 and U-statistic = w' (pair_gram - diag_gram) w / (n (n - 1)).
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class KernelStatistic:
     count: int
     kernel_supremum: float
     kernel_error: float
+    has_remainder: bool = False
 
     @property
     def dimension(self) -> int:
-        return len(self.pair_gram) - 2
+        return len(self.pair_gram) - 2 - self.has_remainder
 
     def v_loss(self) -> Quadratic:
         """The V-statistic as a quadratic of theta: (Z theta - v)'K(Z theta - v) / n^2."""
@@ -56,7 +57,13 @@ class KernelStatistic:
     @property
     def kappa(self) -> float:
         """sqrt(1'K1) / n: what a constant residual of one is worth in the square root of the loss."""
-        return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count)
+        ones = self.dimension + 1
+        return float(np.sqrt(max(self.pair_gram[ones, ones], 0.0)) / self.count)
+
+    @property
+    def missed(self) -> float:
+        """sqrt(tau'K tau) / n: what an unseen part of norm one can add to the square root of the V-statistic."""
+        return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as .npz; the file appears whole or not at all."""
@@ -68,7 +75,7 @@ class KernelStatistic:
                 pair_gram=self.pair_gram,
                 diag_gram=self.diag_gram,
                 column_scale=self.column_scale,
-                scalars=np.array([self.count, self.kernel_supremum, self.kernel_error]),
+                scalars=np.array([self.count, self.kernel_supremum, self.kernel_error, self.has_remainder]),
             )
         partial.replace(target)
 
@@ -80,8 +87,9 @@ class KernelStatistic:
             if not isinstance(loaded, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
             with loaded as file:
-                count, supremum, error = file["scalars"].tolist()
-                return cls(file["pair_gram"], file["diag_gram"], file["column_scale"], int(count), supremum, error)
+                count, supremum, error, remainder = file["scalars"].tolist()
+                grams = file["pair_gram"], file["diag_gram"], file["column_scale"]
+                return cls(*grams, int(count), supremum, error, bool(remainder))
         except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error_:
             raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic ({error_}).") from error_
 
@@ -100,10 +108,10 @@ def kernel_statistics(
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
     sums = reduce_pairs(kernel, systems[0].points, stacked, options, progress)
     scale = np.sqrt(np.mean(stacked**2, axis=0))
-    ends = np.cumsum([system.dimension + 2 for system in systems])
-    statistics = []
-    for system, end in zip(systems, ends, strict=True):
-        own = slice(end - system.dimension - 2, end)
+    statistics, end = [], 0
+    for system in systems:
+        start, end = end, end + system.dimension + 2 + (system.remainder is not None)
+        own = slice(start, end)
         statistics.append(
             KernelStatistic(
                 pair_gram=sums.pair_gram[own, own],
@@ -112,6 +120,7 @@ def kernel_statistics(
                 count=len(stacked),
                 kernel_supremum=kernel.supremum,
                 kernel_error=sums.kernel_error,
+                has_remainder=system.remainder is not None,
             )
         )
     return statistics

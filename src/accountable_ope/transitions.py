@@ -91,8 +91,8 @@ class Transitions:
     def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
         """(earlier, later): the first rows, about this share of them, and the rest.
 
-        The cut falls between episodes where there is such a place, so that episodes stay whole. Rows are in the order of generation,
-        so whatever is chosen on the earlier part was chosen before the later part happened.
+        The cut falls between episodes where there is such a place, so that episodes stay whole. Rows are in the order of
+        generation, so whatever is chosen on the earlier part was chosen before the later part happened.
         """
         if not 0 < earlier_share < 1:
             raise InvalidInput(f"`earlier_share` must be in (0, 1). Got {earlier_share!r}.")

@@ -79,7 +79,9 @@ class Certificate:
             return CertificateCheck(False, bound, f"the multipliers prove only {bound:.9g}, not {self.bound:.9g}")
         if self.point is not None:
             for c in self.constraints:
-                terms = abs(c.limit) + abs(c.quadratic.a0) + float(np.abs(self.point) @ np.abs(c.quadratic.A) @ np.abs(self.point))
+                terms = (
+                    abs(c.limit) + abs(c.quadratic.a0) + float(np.abs(self.point) @ np.abs(c.quadratic.A) @ np.abs(self.point))
+                )
                 if c.quadratic(self.point) > c.limit + 1e-9 * terms:
                     return CertificateCheck(False, bound, f"the feasible point breaks the {c.role.value} constraint")
             if self.value > self.bound + slack:

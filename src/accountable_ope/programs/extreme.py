@@ -170,7 +170,7 @@ def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
 def _certificate(
     objective: FloatArray, feasible: FeasibleSet, multipliers: FloatArray, bound: float, point: FloatArray | None
 ) -> Certificate:
-    """The bound, raised by what rounding may have taken from it to first order: sum_j alpha_j * (rounding of q_j at the point)."""
+    """The bound, raised by what rounding may have taken from it: to first order, sum_j alpha_j * (rounding of q_j there)."""
     size = abs(bound)
     raised = bound + 8 * UNIT * size
     if point is not None:
