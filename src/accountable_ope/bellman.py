@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .errors import InvalidInput
 from .features import FeatureMap, KernelSections, Precomputed
 from .policy import Policy, state_action_points
-from .sections import Sections, pivoted_coordinates
+from .sections import SectionFeatures, Sections, pivoted_coordinates
 from .transitions import StartStates, Transitions
 from .validation import BoolArray, FloatArray, refuse_non_finite
 
@@ -61,6 +61,7 @@ class BellmanSystem:
     box_moments: the mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
     offset:      the value of the anchor, 0 without one.
     remainder:   what the coordinates miss, None where the class is what they span.
+    features:    phi as a function of points, None where it is known at the rows only.
     """
 
     points: FloatArray
@@ -72,6 +73,7 @@ class BellmanSystem:
     discount: float
     offset: float = 0.0
     remainder: Remainder | None = None
+    features: FeatureMap | None = None
 
     @property
     def dimension(self) -> int:
@@ -90,6 +92,7 @@ class _Columns:
     here: FloatArray
     after: FloatArray
     start: FloatArray
+    features: FeatureMap | None = None
     remainder: Remainder | None = None
 
 
@@ -120,7 +123,7 @@ def bellman_system(
         here = _evaluate(features, points)
         after = np.zeros_like(here)
         after[live] = expected_features(features, data.next_states[live], policy)
-        columns = _Columns(here, after, expected_features(features, starts.states, policy))
+        columns = _Columns(here, after, expected_features(features, starts.states, policy), features)
     here, after, start = columns.here, columns.after, columns.start
     if features.intercept:
         here = np.column_stack([here, np.ones(len(here))])
@@ -148,6 +151,7 @@ def bellman_system(
         discount=discount,
         offset=offset,
         remainder=columns.remainder,
+        features=columns.features,
     )
 
 
@@ -190,7 +194,7 @@ def _section_columns(
     if live.any():
         shares.append(missed_after[live].mean())
     remainder = Remainder(np.sqrt(found.missed), float(np.sqrt(found.start_missed)), float(np.sqrt(np.mean(shares))))
-    return _Columns(here, after, start, remainder)
+    return _Columns(here, after, start, SectionFeatures(found.basis, features.intercept), remainder)
 
 
 def _spread(values: FloatArray, live: BoolArray, fill: FloatArray | None) -> FloatArray:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
-from .bellman import BellmanSystem, bellman_system
-from .concentration.accounting import DeltaSplit, split_delta, start_radius
+from .bellman import AnchorValues, BellmanSystem, bellman_system
+from .concentration.accounting import split_delta, start_radius
 from .contradictions import check_data
 from .errors import InvalidInput
 from .features import FeatureMap, KernelSections, Precomputed
 from .kernels import Kernel
 from .policy import Policy, SampledPolicy
+from .premises import value_premises
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
 from .programs.lagrangian import Constraint, Role
@@ -22,7 +23,7 @@ from .programs.remainder import with_remainder
 from .quadratic import Quadratic
 from .radius import LossKind, Radius, RadiusInputs, RadiusRule, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
-from .result import ClassCertificates, Status, ValueInterval, hull
+from .result import ClassCertificates, ValueInterval, clip, hull
 from .statistic import KernelStatistic, kernel_statistics
 from .transitions import StartStates, Transitions
 from .validation import FloatArray, probability_level
@@ -73,8 +74,12 @@ def bound_ladder(
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    anchor: AnchorValues | None = None,
 ) -> tuple[ValueInterval, ...]:
-    """`bound_value` for several radii, from one statistic. Each interval is valid on its own; do not pick the narrowest."""
+    """`bound_value` for several radii, from one statistic. Each interval is valid on its own; do not pick the narrowest.
+
+    With an anchor, the values of an existing Q, the class is anchor + features (see `diagnose`).
+    """
     rules = [radius_rule(name) for name in radii]
     probability_level(delta)
     check_data(data, assumptions)
@@ -87,7 +92,7 @@ def bound_ladder(
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, _effective_starts(starts, policy), split.start)
 
-    systems = [bellman_system(data, starts, policy, one, assumptions.discount) for one in classes]
+    systems = [bellman_system(data, starts, policy, one, assumptions.discount, anchor) for one in classes]
     statistics = kernel_statistics(systems, kernel, options, progress)
 
     intervals = []
@@ -99,8 +104,34 @@ def bound_ladder(
             own = rule.radius(inputs, _rounding(statistic, assumptions, ranges, system))
             widest = own if own.total > widest.total else widest
             parts.append(_solve_class(repr(one), system, statistic, own, assumptions, ranges))
+        unclipped = hull(parts, start_error)
+        lower, upper, status = clip(unclipped, ranges.value)
+        premises = value_premises(
+            assumptions,
+            ranges,
+            parts,
+            kernel=repr(kernel),
+            terminates=terminates,
+            sampled_starts=start_error > 0,
+            anchored=anchor is not None,
+        )
         intervals.append(
-            _assemble(tuple(parts), widest, start_error, split, assumptions, ranges, len(data), repr(kernel), terminates)
+            ValueInterval(
+                lower=lower,
+                upper=upper,
+                unclipped=unclipped,
+                status=status,
+                radius=widest,
+                start_error=start_error,
+                delta=split,
+                assumptions=assumptions,
+                ranges=ranges,
+                certificates=tuple(parts),
+                count=len(data),
+                kernel=repr(kernel),
+                terminates=terminates,
+                premises=premises,
+            )
         )
     return tuple(intervals)
 
@@ -215,39 +246,3 @@ def _value_box(moments: FloatArray, dimension: int, ranges: ValueRanges) -> Cons
         linear = linear - moments[phi, anchor]
         constant += float(moments[anchor, anchor] - 2 * middle * moments[one, anchor])
     return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
-
-
-def _assemble(
-    parts: tuple[ClassCertificates, ...],
-    radius: Radius,
-    start_error: float,
-    split: DeltaSplit,
-    assumptions: Assumptions,
-    ranges: ValueRanges,
-    count: int,
-    kernel: str,
-    terminates: bool,
-) -> ValueInterval:
-    unclipped = hull(parts, start_error)
-    low, high = ranges.value
-    if math.isnan(unclipped[0]):
-        status, lower, upper = Status.INCONSISTENT, math.nan, math.nan
-    else:
-        lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
-        vacuous = unclipped[0] <= low and unclipped[1] >= high
-        status = Status.VACUOUS if vacuous else Status.OK
-    return ValueInterval(
-        lower=lower,
-        upper=upper,
-        unclipped=unclipped,
-        status=status,
-        radius=radius,
-        start_error=start_error,
-        delta=split,
-        assumptions=assumptions,
-        ranges=ranges,
-        certificates=parts,
-        count=count,
-        kernel=kernel,
-        terminates=terminates,
-    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .assumptions import Assumptions, ValueRanges
 from .concentration.accounting import DeltaSplit
 from .programs.certificate import Certificate, SolveStatus
 from .radius import Guarantee, Radius
@@ -87,6 +88,7 @@ class ValueInterval:
     count: int
     kernel: str
     terminates: bool
+    premises: tuple[str, ...]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -111,10 +113,10 @@ class ValueInterval:
 
     def assumed(self) -> tuple[str, ...]:
         """In words, everything that must be true for the guarantee."""
-        return _assumed(self)
+        return self.premises
 
 
-def hull(parts: tuple[ClassCertificates, ...], start_error: float) -> tuple[float, float]:
+def hull(parts: Sequence[ClassCertificates], start_error: float) -> tuple[float, float]:
     """The lowest lower and the highest upper end over the consistent classes; NaN when there is none."""
     consistent = [part for part in parts if part.consistent]
     lower = min((part.offset - part.lower.bound - part.missed for part in consistent), default=math.nan)
@@ -122,43 +124,14 @@ def hull(parts: tuple[ClassCertificates, ...], start_error: float) -> tuple[floa
     return (lower - start_error, upper + start_error)
 
 
+def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[float, float, Status]:
+    """(lower, upper, status): the ends cut to what the assumptions allow; vacuous when both ends were."""
+    low, high = allowed
+    if math.isnan(unclipped[0]):
+        return math.nan, math.nan, Status.INCONSISTENT
+    lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
+    return lower, upper, Status.VACUOUS if unclipped[0] <= low and unclipped[1] >= high else Status.OK
+
+
 def _normaliser(discount: float) -> float:
     return 1.0 if discount == 1 else 1 - discount
-
-
-def _assumed(interval: ValueInterval) -> tuple[str, ...]:
-    facts = interval.assumptions
-    low, high = interval.ranges.value
-    lines = [
-        "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a.",
-        f"Every reward lies in [{facts.reward_range[0]:g}, {facts.reward_range[1]:g}]; "
-        + ("it may be random given (s, a)." if facts.reward_noise else "it is a function of (s, a)."),
-        f"Q and V of the target policy lie in [{low:g}, {high:g}]"
-        + (", as declared." if facts.value_range is not None else ", which follows from the rewards and the discount."),
-    ]
-    if facts.terminal_reward:
-        lines.append("Only the transition that ends an episode pays.")
-    if facts.horizon is not None:
-        lines.append(f"Every episode ends within {facts.horizon} steps.")
-    lines.append(
-        "Terminal states are worth 0."
-        if interval.terminates
-        else "No state is terminal" + (" (no row is terminated)." if facts.terminates is None else ", as declared.")
-    )
-    classes = " or ".join(part.features for part in interval.certificates)
-    lines.append(f"Q lies in the class of {classes}, chosen without looking at these data.")
-    for part in interval.certificates:
-        if part.norm_bound is None:
-            lines.append("No bound on the norm of Q." + (f" {part.note}" if part.note else ""))
-        elif isinstance(facts.norm_bound, RelativeNorm):
-            lines.append(
-                f"||Q|| <= {part.norm_bound:.4g}, {facts.norm_bound.multiple:g} times the least norm consistent with the data."
-            )
-        else:
-            lines.append(f"||Q|| <= {part.norm_bound:.4g}, as declared (an unpenalised constant is left out).")
-        if isinstance(facts.norm_bound, float) or facts.norm_bound is None:
-            break
-    lines.append(f"The kernel {interval.kernel} was chosen without looking at these data.")
-    if interval.start_error:
-        lines.append("Start states (or actions there) are an i.i.d. sample of their distribution.")
-    return tuple(lines)

@@ -81,6 +81,21 @@ class SectionBasis:
 
 
 @dataclass(frozen=True, eq=False)
+class SectionFeatures:
+    """The coordinates as a feature map of points."""
+
+    basis: SectionBasis
+    intercept: bool
+
+    @property
+    def dimension(self) -> int:
+        return self.basis.dimension
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        return self.basis.coordinates(Sections(((points, np.ones(len(points))),)))[0]
+
+
+@dataclass(frozen=True, eq=False)
 class SectionCoordinates:
     """What the coordinates miss of every residual section and of the start section (squared), and the basis."""
 

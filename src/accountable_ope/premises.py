@@ -1,0 +1,74 @@
+"""In words, everything that must be true for a guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .result import ClassCertificates
+
+ORDER = "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
+SAMPLED_STARTS = "Start states (or actions there) are an i.i.d. sample of their distribution."
+
+
+def value_premises(
+    facts: Assumptions,
+    ranges: ValueRanges,
+    parts: Sequence[ClassCertificates],
+    *,
+    kernel: str,
+    terminates: bool,
+    sampled_starts: bool,
+    anchored: bool,
+) -> tuple[str, ...]:
+    """What an interval for the value of a policy rests on."""
+    low, high = ranges.value
+    lines = [
+        ORDER,
+        reward_premise(facts),
+        f"Q and V of the target policy lie in [{low:g}, {high:g}]"
+        + (", as declared." if facts.value_range is not None else ", which follows from the rewards and the discount."),
+    ]
+    if facts.terminal_reward:
+        lines.append("Only the transition that ends an episode pays.")
+    if facts.horizon is not None:
+        lines.append(f"Every episode ends within {facts.horizon} steps.")
+    if terminates:
+        lines.append("Terminal states are worth 0.")
+    else:
+        lines.append("No state is terminal" + (" (no row is terminated)." if facts.terminates is None else ", as declared."))
+    lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
+    lines.append(kernel_premise(kernel))
+    if sampled_starts:
+        lines.append(SAMPLED_STARTS)
+    return tuple(lines)
+
+
+def reward_premise(facts: Assumptions) -> str:
+    """The declared range of the rewards."""
+    low, high = facts.reward_range
+    noise = "it may be random given (s, a)." if facts.reward_noise else "it is a function of (s, a)."
+    return f"Every reward lies in [{low:g}, {high:g}]; {noise}"
+
+
+def kernel_premise(kernel: str) -> str:
+    """That the kernel is no choice of these data."""
+    return f"The kernel {kernel} was chosen without looking at these data."
+
+
+def class_premises(facts: Assumptions, parts: Sequence[ClassCertificates], what: str) -> list[str]:
+    """That the class contains Q, and its norm."""
+    classes = " or ".join(part.features for part in parts)
+    lines = [f"{what} lies in the class of {classes}, chosen without looking at these data."]
+    norm = "||Q||" if what == "Q" else f"The norm of {what}"
+    for part in parts:
+        if part.norm_bound is None:
+            lines.append(f"No bound on the norm of {what}." + (f" {part.note}" if part.note else ""))
+        elif isinstance(facts.norm_bound, RelativeNorm):
+            multiple = f"{facts.norm_bound.multiple:g} times the least norm consistent with the data"
+            lines.append(f"{norm} <= {part.norm_bound:.4g}, {multiple}.")
+        else:
+            lines.append(f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalised constant is left out).")
+        if not isinstance(facts.norm_bound, RelativeNorm):
+            break
+    return lines
