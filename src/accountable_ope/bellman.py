@@ -220,13 +220,19 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
 def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount: float) -> FloatArray:
     """eps_i(Q) = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(s_i, a_i) for any Q, terminal next states worth 0."""
     live = ~data.terminated
-    states = data.next_states[live]
     after = np.zeros(len(data))
-    if live.any():
-        for actions, weights, index in policy.branches(states):
-            asked = np.full(len(states), index) if data.finite_actions and index is not None else actions
-            after[live] += weights * _values(q, states, asked)
-    return np.asarray(data.rewards + discount * after - _values(q, data.states, data.actions))
+    after[live] = q_expected(q, data.next_states[live], policy, finite=data.finite_actions)
+    return np.asarray(data.rewards + discount * after - q_at(q, data.states, data.actions))
+
+
+def q_expected(q: QFunction, states: FloatArray, policy: Policy, *, finite: bool) -> FloatArray:
+    """E_{a ~ pi(s)} Q(s, a); `finite`: Q takes indices of a finite action set, else vectors."""
+    total = np.zeros(len(states))
+    if len(states) == 0:
+        return total
+    for actions, weights, index in policy.branches(states):
+        total += weights * q_at(q, states, np.full(len(states), index) if finite and index is not None else actions)
+    return total
 
 
 def _check_action_width(policy: Policy, state: FloatArray, width: int) -> None:
@@ -236,7 +242,8 @@ def _check_action_width(policy: Policy, state: FloatArray, width: int) -> None:
         raise InvalidInput(f"The policy's actions have {given} columns, those of the data {width}.")
 
 
-def _values(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
+def q_at(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
+    """Q at rows of states and actions, checked."""
     values = np.asarray(q(states, actions), dtype=np.float64)
     if values.size != len(states):
         raise InvalidInput(f"`q` must give one value per row ({len(states)}). Got an array of shape {values.shape}.")

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from .bellman import bellman_system
 from .errors import InvalidInput
 from .features import FeatureMap
 from .kernels import Kernel
+from .linear_q import LinearQ
 from .policy import Policy
 from .quadratic import Quadratic
 from .statistic import kernel_statistic
 from .transitions import StartStates, Transitions
 from .validation import BoolArray, FloatArray, frozen, number, whole
-
-
-@dataclass(frozen=True, eq=False)
-class LinearQ:
-    """Q(s, a) = theta'phi(s, a) (+ constant, the last coefficient, when the features have an intercept).
-
-    Callable on states and actions, indices of a finite set or vectors.
-    """
-
-    features: FeatureMap
-    theta: FloatArray
-    action_vectors: FloatArray | None = None
-
-    def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
-        return self.at_points(np.concatenate([states, self._vectors(np.asarray(actions))], axis=1))
-
-    predict_value = __call__
-
-    def at_points(self, points: FloatArray) -> FloatArray:
-        """Q at rows x = (s, a)."""
-        values = self.features(points) @ self.theta[: self.features.dimension]
-        return np.asarray(values + self.theta[-1] if self.features.intercept else values)
-
-    def _vectors(self, actions: Any) -> FloatArray:
-        if actions.ndim == 2:
-            return np.asarray(actions, dtype=np.float64)
-        if self.action_vectors is None:
-            raise InvalidInput("`actions` are indices, but this Q knows no finite action set: give action vectors.")
-        return np.asarray(self.action_vectors[actions])
 
 
 def fit_q(

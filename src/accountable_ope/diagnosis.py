@@ -1,0 +1,298 @@
+"""Post-hoc diagnosis and correction of an existing Q estimate (Algorithm 2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .assumptions import Assumptions
+from .bellman import AnchorValues, QFunction, bellman_system, q_at, q_expected
+from .errors import InvalidInput
+from .features import FeatureMap, KernelSections, Precomputed
+from .interval import DEFAULT_RADIUS, bound_ladder
+from .kernels import Kernel
+from .linear_q import LinearQ, save_linear_q
+from .policy import Policy, state_action_points
+from .programs.ellipsoid_ball import decompose
+from .programs.extreme import least_correction
+from .radius import LossKind, Radius, radius_rule
+from .reductions.numpy_tiles import Progress, TileOptions
+from .result import Status, ValueInterval
+from .transitions import StartStates, Transitions
+from .validation import FloatArray, vector
+from .witness import Witness, witness
+
+
+@runtime_checkable
+class ValuePredictor(Protocol):
+    """What fitted estimators of other libraries look like."""
+
+    def predict_value(self, states: Any, actions: Any) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class QColumns:
+    """An existing Q as columns: at the data, and averaged over the target policy at the next and at the start states."""
+
+    at_data: FloatArray
+    at_next: FloatArray
+    at_start: FloatArray
+
+    def __init__(self, at_data: Any, at_next: Any, at_start: Any) -> None:
+        for name, values in (("at_data", at_data), ("at_next", at_next), ("at_start", at_start)):
+            object.__setattr__(self, name, vector(values, name))
+
+
+AnyQ = QFunction | ValuePredictor | QColumns
+
+
+class Verdict(Enum):
+    """What the data say about an estimate; the value is the advice."""
+
+    CONSISTENT = (
+        "The estimate's Bellman residuals are no larger than those of the true Q may be by chance: the data do not refute it. "
+        "That does not make it right: look at the interval."
+    )
+    REJECTED = (
+        "With the stated confidence this is not the target policy's Q: its Bellman residuals are too large to be chance. "
+        "See the witness for where, and correct() for the smallest change that makes it consistent."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """An estimate against the data.
+
+    estimate: the value that the estimate gives. loss: its kernel Bellman loss, compared with radius.total.
+    interval: bounds for the value, the class anchored at the estimate. witness: where it is wrong.
+    """
+
+    estimate: float
+    loss: float
+    radius: Radius
+    verdict: Verdict
+    interval: ValueInterval
+    witness: Witness
+
+    @property
+    def inside(self) -> bool:
+        """Whether the estimate's own value lies in the interval."""
+        return self.interval.lower <= self.estimate <= self.interval.upper
+
+
+def diagnose(
+    q: AnyQ,
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Is this estimate consistent with the data, what does it imply for the value, and where is it wrong?
+
+    The norm bound of the assumptions is on the true Q minus the estimate. The estimate may have been fitted on the same data: the
+    event behind the guarantee is about the true Q alone.
+    """
+    anchor = anchor_values(q, data, starts, policy)
+    interval = bound_ladder(
+        data,
+        starts,
+        policy,
+        assumptions=assumptions,
+        kernel=kernel,
+        features=features,
+        radii=(radius,),
+        delta=delta,
+        options=options,
+        progress=progress,
+        anchor=anchor,
+    )[0]
+    statistic = interval.certificates[0].statistic
+    loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
+    residuals = data.rewards + assumptions.discount * np.where(data.terminated, 0.0, anchor.at_next) - anchor.at_data
+    points = state_action_points(data.states, data.actions, policy)
+    return Diagnosis(
+        estimate=float(starts.weights @ anchor.at_start),
+        loss=loss,
+        radius=interval.radius,
+        verdict=Verdict.CONSISTENT if loss <= interval.radius.total else Verdict.REJECTED,
+        interval=interval,
+        witness=witness(residuals, points, kernel),
+    )
+
+
+class CorrectionStatus(Enum):
+    """How a correction ended; the value is the advice."""
+
+    UNCHANGED = "The estimate is consistent with the data already: nothing was changed."
+    CORRECTED = "The smallest change that makes the estimate consistent with the data was added."
+    INFEASIBLE = (
+        "No change within the class makes the estimate consistent with the data: the least loss exceeds the radius. "
+        "Use more or other features."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """estimate + change, with the change of least norm; callable like any Q where the features are a function of points.
+
+    norm counts every coefficient of the change, a constant too. interval is the post-hoc one, anchored at the estimate.
+    """
+
+    status: CorrectionStatus
+    theta: FloatArray
+    norm: float
+    estimate_before: float
+    estimate_after: float
+    loss_before: float
+    loss_after: float
+    least_loss: float
+    radius: Radius
+    interval: ValueInterval
+    note: str
+    q: AnyQ
+    features: FeatureMap | None
+    action_vectors: FloatArray | None
+
+    @property
+    def change(self) -> LinearQ:
+        """The change alone, as a function."""
+        if self.features is None:
+            raise InvalidInput("This correction is known at the rows only: its features were given as columns.")
+        return LinearQ(self.features, self.theta, self.action_vectors)
+
+    def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
+        """The corrected Q."""
+        return np.asarray(q_at(_as_function(self.q), states, actions) + self.change(states, actions))
+
+    predict_value = __call__
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the change as .npz; `load_linear_q` reads it, and `CorrectedQ` adds it to the estimate again."""
+        save_linear_q(self.change, path)
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedQ:
+    """An estimate plus a change that was saved."""
+
+    q: AnyQ
+    change: LinearQ
+
+    def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
+        return np.asarray(q_at(_as_function(self.q), states, actions) + self.change(states, actions))
+
+    predict_value = __call__
+
+
+def correct(
+    q: AnyQ,
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | KernelSections | Precomputed,
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> Correction:
+    """min ||theta||^2 subject to loss(estimate + theta'phi) <= radius: zero exactly when the estimate is consistent already."""
+    if radius_rule(radius).loss is not LossKind.V:
+        raise InvalidInput(f"`radius` of a correction must bound the V-statistic, which is convex. Got {radius!r}.")
+    anchor = anchor_values(q, data, starts, policy)
+    interval = bound_ladder(
+        data,
+        starts,
+        policy,
+        assumptions=assumptions,
+        kernel=kernel,
+        features=features,
+        radii=(radius,),
+        delta=delta,
+        options=options,
+        progress=progress,
+        anchor=anchor,
+    )[0]
+    system = bellman_system(data, starts, policy, features, assumptions.discount, anchor)
+    part = interval.certificates[0]
+    loss, limit = part.statistic.v_loss(), interval.radius.total
+    decomposition = decompose(loss, np.ones(system.dimension, dtype=bool))
+    theta = np.zeros(system.dimension)
+    status = CorrectionStatus.UNCHANGED
+    if loss.a0 > limit:
+        found = least_correction(decomposition, limit)
+        status = CorrectionStatus.INFEASIBLE if found is None else CorrectionStatus.CORRECTED
+        theta = theta if found is None else found
+    after = system.offset + float(system.objective @ theta)
+    norm = float(np.linalg.norm(theta))
+    return Correction(
+        status=status,
+        theta=theta,
+        norm=norm,
+        estimate_before=system.offset,
+        estimate_after=after,
+        loss_before=loss.a0,
+        loss_after=loss(theta),
+        least_loss=decomposition.least,
+        radius=interval.radius,
+        interval=interval,
+        note=_note(interval, after, float(np.linalg.norm(theta[system.penalised])), part.norm_bound, status),
+        q=q,
+        features=system.features,
+        action_vectors=policy.action_vectors,
+    )
+
+
+def anchor_values(q: AnyQ, data: Transitions, starts: StartStates, policy: Policy) -> AnchorValues:
+    """An estimate at the data, and averaged over the target policy at the next and at the start states."""
+    if isinstance(q, QColumns):
+        if len(q.at_data) != len(data) or len(q.at_next) != len(data) or len(q.at_start) != len(starts):
+            raise InvalidInput(
+                f"Columns of q must have {len(data)}, {len(data)} and {len(starts)} rows (data, next, start). "
+                f"Got {len(q.at_data)}, {len(q.at_next)}, {len(q.at_start)}."
+            )
+        return AnchorValues(q.at_data, q.at_next, q.at_start)
+    function = _as_function(q)
+    live = ~data.terminated
+    at_next = np.zeros(len(data))
+    at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
+    at_start = q_expected(function, starts.states, policy, finite=data.finite_actions)
+    return AnchorValues(q_at(function, data.states, data.actions), at_next, at_start)
+
+
+def _as_function(q: AnyQ) -> QFunction:
+    if isinstance(q, QColumns):
+        raise InvalidInput("This estimate is known at the rows only: it was given as columns.")
+    if callable(q):
+        return q
+    if isinstance(q, ValuePredictor):
+        return q.predict_value
+    raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
+
+
+def _note(interval: ValueInterval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
+    """Why a corrected value may lie outside the post-hoc interval."""
+    if status is CorrectionStatus.INFEASIBLE or interval.status is Status.INCONSISTENT:
+        return ""
+    if interval.lower <= after <= interval.upper:
+        return ""
+    if norm_bound is not None and norm > norm_bound:
+        return (
+            f"The corrected value {after:.4g} lies outside the post-hoc interval: the change has norm {norm:.4g}, "
+            f"more than the declared bound {norm_bound:.4g}."
+        )
+    return f"The corrected value {after:.4g} lies outside the post-hoc interval, which the declared value range cuts."
