@@ -217,7 +217,7 @@ def test_relative_norm_of_zero_bounds_nothing():
     small = MDP.sample(np.random.default_rng(5), trajectories=2, length=20)
     interval = bound(small, facts)
     part = interval.certificates[0]
-    assert part.least_norm == 0 and part.norm_bound is None
+    assert part.least_norm == 0 and part.norm_bound > 1e3
     free = bound(small, dataclasses.replace(facts, norm_bound=None))
     assert (interval.lower, interval.upper) == (free.lower, free.upper)
     assert any("bounds nothing" in line for line in interval.assumed())

@@ -8,18 +8,22 @@ from .assumptions import Assumptions, RelativeNorm
 # the steps of bound_value
 from .bellman import BellmanSystem, bellman_residuals, bellman_system
 
+# results
+from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
+
 # errors
 from .errors import AopeError, InvalidFile, InvalidInput, MissingExtra
 
 # the class of Q functions
-from .features import FeatureMap, Precomputed, RandomFourier, TabularFeatures
-
-# results
+from .features import FeatureMap, KernelSections, Precomputed, RandomFourier, TabularFeatures
+from .finite_features import bound_by_finite_features
+from .fitting import fit_q
 from .interval import bound_ladder, bound_value
 from .io.parquet import load_starts, load_transitions, save_starts, save_transitions
 
 # test kernels
 from .kernels import Gaussian, Kernel, Laplace, Product, Tabular
+from .linear_q import LinearQ, load_linear_q, save_linear_q
 
 # the target policy
 from .policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
@@ -43,7 +47,11 @@ __all__ = [
     "BellmanSystem",
     "Certificate",
     "ClassCertificates",
+    "CorrectedQ",
+    "Correction",
+    "CorrectionStatus",
     "DeterministicPolicy",
+    "Diagnosis",
     "DiscretePolicy",
     "FeasibleSet",
     "FeatureMap",
@@ -52,12 +60,15 @@ __all__ = [
     "InvalidFile",
     "InvalidInput",
     "Kernel",
+    "KernelSections",
     "KernelStatistic",
     "Laplace",
+    "LinearQ",
     "MissingExtra",
     "Policy",
     "Precomputed",
     "Product",
+    "QColumns",
     "Quadratic",
     "Radius",
     "RandomFourier",
@@ -72,17 +83,24 @@ __all__ = [
     "TileOptions",
     "Transitions",
     "ValueInterval",
+    "Verdict",
     "bellman_residuals",
     "bellman_system",
+    "bound_by_finite_features",
     "bound_ladder",
     "bound_value",
+    "correct",
     "decompose",
+    "diagnose",
     "extreme_value",
+    "fit_q",
     "kernel_statistic",
     "kernel_statistics",
     "least_correction",
+    "load_linear_q",
     "load_starts",
     "load_transitions",
+    "save_linear_q",
     "save_starts",
     "save_transitions",
     "u_statistic",

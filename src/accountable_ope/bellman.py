@@ -108,6 +108,8 @@ def bellman_system(
 
     With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
     """
+    if not 0 <= discount <= 1:
+        raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
     points = state_action_points(data.states, data.actions, policy)
     if starts.states.shape[1] != data.states.shape[1]:
         raise InvalidInput(
@@ -219,6 +221,7 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
 
 def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount: float) -> FloatArray:
     """eps_i(Q) = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(s_i, a_i) for any Q, terminal next states worth 0."""
+    state_action_points(data.states, data.actions, policy)  # refuses actions outside the policy's set
     live = ~data.terminated
     after = np.zeros(len(data))
     after[live] = q_expected(q, data.next_states[live], policy, finite=data.finite_actions)

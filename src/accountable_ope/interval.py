@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from .bellman import AnchorValues, BellmanSystem, bellman_system
@@ -29,6 +30,9 @@ from .transitions import StartStates, Transitions
 from .validation import FloatArray, probability_level
 
 DEFAULT_RADIUS = "azuma"
+
+UNDECLARED_NORM = 1e4
+"""Without a declared norm bound, ||Q|| is taken to be at most so many times the largest value: wild enough for any Q."""
 
 
 def bound_value(
@@ -82,15 +86,13 @@ def bound_ladder(
     """
     rules = [radius_rule(name) for name in radii]
     probability_level(delta)
-    check_data(data, assumptions)
     classes = list(features) if isinstance(features, Sequence) else [features]
     if not classes:
         raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
     _check_sections(classes, rules, assumptions, kernel)
-    terminates = _terminates(data, assumptions)
-    ranges = value_ranges(assumptions, terminates=terminates)
+    ranges, terminates = prepare_ranges(data, assumptions)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
-    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, _effective_starts(starts, policy), split.start)
+    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
 
     systems = [bellman_system(data, starts, policy, one, assumptions.discount, anchor) for one in classes]
     statistics = kernel_statistics(systems, kernel, options, progress)
@@ -100,10 +102,12 @@ def bound_ladder(
         inputs = RadiusInputs(len(data), ranges, kernel.supremum, split.kernel)
         parts = []
         widest = rule.radius(inputs, rounding=0.0)
-        for one, system, statistic in zip(classes, systems, statistics, strict=True):
-            own = rule.radius(inputs, _rounding(statistic, assumptions, ranges, system))
-            widest = own if own.total > widest.total else widest
-            parts.append(_solve_class(repr(one), system, statistic, own, assumptions, ranges))
+        # Small matrices: more than one BLAS thread only gets in its own way.
+        with threadpool_limits(limits=1, user_api="blas"):
+            for one, system, statistic in zip(classes, systems, statistics, strict=True):
+                own = rule.radius(inputs, rounding_slack(statistic, assumptions, ranges, system))
+                widest = own if own.total > widest.total else widest
+                parts.append(solve_class(repr(one), system, statistic, own, assumptions, ranges))
         unclipped = hull(parts, start_error)
         lower, upper, status = clip(unclipped, ranges.value)
         premises = value_premises(
@@ -150,33 +154,39 @@ def _check_sections(
         raise InvalidInput(f"`kernel` must have no negative values with KernelSections. Got {kernel!r}.")
 
 
-def _terminates(data: Transitions, assumptions: Assumptions) -> bool:
-    if assumptions.terminates is not None:
-        return assumptions.terminates
-    return bool(data.terminated.any()) or assumptions.horizon is not None or assumptions.terminal_reward
+def prepare_ranges(data: Transitions, assumptions: Assumptions) -> tuple[ValueRanges, bool]:
+    """(ranges, whether states may be terminal), after a look for contradictions between data and assumptions."""
+    check_data(data, assumptions)
+    terminates = assumptions.terminates
+    if terminates is None:
+        terminates = bool(data.terminated.any()) or assumptions.horizon is not None or assumptions.terminal_reward
+    return value_ranges(assumptions, terminates=terminates), terminates
 
 
-def _effective_starts(starts: StartStates, policy: Policy) -> float:
+def effective_starts(starts: StartStates, policy: Policy) -> float:
     """N of the Monte Carlo radius: independent start states, or independent draws at a known distribution of them."""
     draws = policy.draws if isinstance(policy, SampledPolicy) and starts.exact else 1
     return draws / float(starts.weights @ starts.weights)
 
 
-def _rounding(statistic: KernelStatistic, assumptions: Assumptions, ranges: ValueRanges, system: BellmanSystem) -> float:
+def rounding_slack(statistic: KernelStatistic, assumptions: Assumptions, ranges: ValueRanges, system: BellmanSystem) -> float:
     """kernel_error * (mean of |Z||theta| + |v|)^2: how far rounding can move the loss of the true Q.
 
-    The penalised part of theta has the declared norm; without one, the range of values stands for it.
+    The penalised part of theta has the declared norm, or at most sqrt(m) times the largest value: coefficients beyond that cancel
+    each other, which no norm bound worth declaring allows.
     """
     scale, penalised = statistic.column_scale[: system.dimension], system.penalised
     largest_value = max(map(abs, ranges.value))
-    norm = assumptions.norm_bound if isinstance(assumptions.norm_bound, float) else largest_value
+    norm = math.sqrt(system.dimension) * largest_value
+    if isinstance(assumptions.norm_bound, float):
+        norm = min(norm, assumptions.norm_bound)
     residual_size = norm * float(np.linalg.norm(scale[penalised])) + float(statistic.column_scale[system.dimension])
     if not penalised.all():
         residual_size += (largest_value + norm) * float(scale[~penalised].sum())
     return statistic.kernel_error * residual_size**2
 
 
-def _solve_class(
+def solve_class(
     name: str, system: BellmanSystem, statistic: KernelStatistic, radius: Radius, assumptions: Assumptions, ranges: ValueRanges
 ) -> ClassCertificates:
     """Both ends of one feature class."""
@@ -184,7 +194,7 @@ def _solve_class(
     decomposition = decompose(loss, system.penalised)
     correction = least_correction(decomposition, radius.total) if decomposition.convex else None
     least_norm = None if correction is None else float(np.linalg.norm(correction[system.penalised]))
-    norm_bound, note = _norm_bound(assumptions, least_norm)
+    norm_bound, note = _norm_bound(assumptions, least_norm, ranges)
     box = _value_box(system.box_moments, system.dimension, ranges)
     feasible = FeasibleSet(decomposition, radius.total, norm_bound, box)
     upward, downward, missed = system.objective, -system.objective, 0.0
@@ -214,20 +224,18 @@ def _solve_class(
     )
 
 
-def _norm_bound(assumptions: Assumptions, least_norm: float | None) -> tuple[float | None, str]:
+def _norm_bound(assumptions: Assumptions, least_norm: float | None, ranges: ValueRanges) -> tuple[float, str]:
+    """The radius of the ball; without a declared one a ball so large that it only keeps the numbers finite, and says so."""
     bound = assumptions.norm_bound
-    if not isinstance(bound, RelativeNorm):
+    if isinstance(bound, float):
         return bound, ""
-    if not least_norm:
-        return None, (
-            "A multiple of the least norm bounds nothing here: "
-            + (
-                "a constant Q is consistent with the data, so the least norm is 0."
-                if least_norm == 0.0
-                else "there is no least norm."
-            )
-        )
-    return bound.multiple * least_norm, ""
+    if isinstance(bound, RelativeNorm) and least_norm:
+        return bound.multiple * least_norm, ""
+    free = UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0
+    if bound is None:
+        return free, "none was declared"
+    why = "a constant Q is consistent with the data" if least_norm == 0.0 else "no Q of the class is consistent with the data"
+    return free, f"a multiple of the least norm bounds nothing here, since {why}"
 
 
 def _value_box(moments: FloatArray, dimension: int, ranges: ValueRanges) -> Constraint | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import InvalidInput
-from .validation import FloatArray, frozen, matrix, probability_rows, refuse_non_finite, row_keys, whole
+from .validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
 
 
 class Branch(NamedTuple):
@@ -191,15 +191,14 @@ def _finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branc
 
 
 def _answer(values: ArrayLike, name: str, shape: tuple[int, int]) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
+    array = float_array(values, name, dimensions=(0, 1, 2, 3))
     if array.shape != shape:
         raise InvalidInput(f"`{name}` must have shape {shape}. Got {array.shape}.")
-    refuse_non_finite(array, name)
     return array
 
 
 def _rows(values: ArrayLike, rows: int, name: str) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
+    array = float_array(values, name, dimensions=(0, 1, 2, 3))
     if array.ndim not in (1, 2) or len(array) != rows:
         raise InvalidInput(f"`{name}` must have one row per state ({rows}). Got shape {array.shape}.")
     return array

@@ -62,8 +62,8 @@ def class_premises(facts: Assumptions, parts: Sequence[ClassCertificates], what:
     lines = [f"{what} lies in the class of {classes}, chosen without looking at these data."]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
-        if part.norm_bound is None:
-            lines.append(f"No bound on the norm of {what}." + (f" {part.note}" if part.note else ""))
+        if part.note:
+            lines.append(f"{norm} <= {part.norm_bound:.3g}, far above the values themselves ({part.note}).")
         elif isinstance(facts.norm_bound, RelativeNorm):
             multiple = f"{facts.norm_bound.multiple:g} times the least norm consistent with the data"
             lines.append(f"{norm} <= {part.norm_bound:.4g}, {multiple}.")

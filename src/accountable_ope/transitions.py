@@ -103,6 +103,7 @@ class Transitions:
             last[self.episodes] = np.arange(len(self))
             open_until = np.maximum.accumulate(last[self.episodes])
             places = np.flatnonzero(open_until[:-1] < np.arange(1, len(self))) + 1
+            places = places[(places >= 2) & (places <= len(self) - 2)]
             if len(places):
                 cut = int(places[np.argmin(np.abs(places - cut))])
         if cut < 2 or len(self) - cut < 2:
@@ -137,8 +138,9 @@ class StartStates:
             raise InvalidInput("`weights` need `exact=True`: an i.i.d. sample of start states weighs every row alike.")
         w = np.full(len(s), 1 / len(s)) if weights is None else vector(weights, "weights")
         same_rows(len(s), w, "weights", "start states")
-        if (w < 0).any() or w.sum() <= 0:
+        if (w < 0).any() or w.max() <= 0:
             raise InvalidInput("`weights` must not be negative and must not all be zero.")
+        w = w / w.max()  # a sum of very large weights would overflow
         object.__setattr__(self, "states", frozen(s))
         object.__setattr__(self, "weights", frozen(w / w.sum()))
         object.__setattr__(self, "exact", bool(exact))

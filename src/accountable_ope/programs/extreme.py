@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from ..errors import InvalidInput
 from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
 from .ellipsoid_ball import Decomposition
-from .lagrangian import Constraint, Role, ball
+from .lagrangian import ROUNDING, Constraint, Role, ball, lagrangian_value
 from .multipliers import DualSolution, maximise_dual
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -40,6 +41,10 @@ class FeasibleSet:
     norm_bound: float | None
     box: Constraint | None = None
 
+    def __post_init__(self) -> None:
+        if self.norm_bound is not None and not self.norm_bound > 0:
+            raise InvalidInput(f"`norm_bound` must be positive. Got {self.norm_bound!r}.")
+
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
         """Ball and box."""
@@ -56,9 +61,17 @@ class FeasibleSet:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may add to the loss of a theta in the ball."""
-        size = float(np.abs(np.diagonal(self.decomposition.quadratic.A)).max(initial=0.0))
-        return self.decomposition.noise + UNIT * size * (self.norm_bound or 0.0) ** 2
+        """What rounding may add to the loss near its least value."""
+        return self.decomposition.noise + 8 * UNIT * _terms(
+            Constraint(Role.LOSS, self.decomposition.quadratic, 0.0), self._centre
+        )
+
+    @cached_property
+    def _centre(self) -> FloatArray:
+        """A point of the ball with a small loss, for the size of things."""
+        if not self.decomposition.convex:
+            return np.zeros(len(self.decomposition.mask))
+        return self.decomposition.least_loss(self.norm_bound).theta
 
     @cached_property
     def least_loss(self) -> LeastLossFound:
@@ -95,6 +108,12 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     if feasible.empty:
         least = feasible.least_loss
         return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)
+    if not objective.any():
+        nothing = np.zeros(len(feasible.constraints))
+        inside = feasible.least_loss.theta
+        return Certificate(
+            objective, feasible.constraints, nothing, 0.0, inside if feasible.contains(inside) else None, SolveStatus.OPTIMAL
+        )
     if not feasible.decomposition.convex:
         return _by_multipliers(objective, feasible, None)
     fast = feasible.decomposition.maximise(objective, feasible.constraints[0].limit, feasible.norm_bound)
@@ -103,7 +122,10 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     if feasible.norm_bound is not None:
         multipliers[1] = fast.ball_multiplier
     bounded = math.isfinite(fast.bound)
-    without_box = _certificate(objective, feasible, multipliers, fast.bound, fast.theta) if bounded else None
+    without_box = None
+    if bounded and fast.theta is not None:
+        bound = _recomputed(objective, feasible, multipliers, fast.bound, fast.theta)
+        without_box = _certificate(objective, feasible, multipliers, bound, fast.theta) if math.isfinite(bound) else None
     if feasible.box is None:
         unbounded = Certificate(objective, feasible.constraints, multipliers, math.inf, None, SolveStatus.UNBOUNDED)
         return without_box or unbounded
@@ -180,6 +202,16 @@ def _certificate(
     close = point is not None and raised - float(objective @ point) <= max(1e-6 * size, 1e-9 * extent)
     status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
     return Certificate(objective, feasible.constraints, multipliers, raised, point, status)
+
+
+def _recomputed(objective: FloatArray, feasible: FeasibleSet, multipliers: FloatArray, bound: float, theta: FloatArray) -> float:
+    """The bound as a checker will compute it, where rounding may tell the two apart; computed again only where it may."""
+    size = abs(bound) + float(np.abs(objective) @ np.abs(theta))
+    pad = len(theta) * ROUNDING * float(multipliers @ [_terms(c, theta) for c in feasible.constraints])
+    if pad <= 1e-9 * size:
+        return bound
+    value, _ = lagrangian_value(Quadratic.linear(objective), feasible.constraints, multipliers)
+    return max(bound, -value)
 
 
 def _terms(constraint: Constraint, theta: FloatArray) -> float:

@@ -41,6 +41,7 @@ def maximise_dual(
     alpha, current = here
     best = DualSolution(alpha, current.value, current.theta)
     weight = _first_weight(constraints, alpha, current)
+    stalled = 0
     for _ in range(NEWTON_STEPS):
         slack = _slack(constraints, current.theta)
         gradient = slack + weight / alpha
@@ -51,6 +52,11 @@ def maximise_dual(
         except np.linalg.LinAlgError:
             break
         decrement = float(gradient @ step)
+        if not decrement > 1e-20 * current.magnitude:
+            weight, stalled = 0.1 * weight, stalled + 1  # what is left of this centring is rounding
+            if stalled > 3:
+                break
+            continue
         moved = _line_search(objective, constraints, alpha, current, step, weight, decrement)
         if moved is None:
             break
