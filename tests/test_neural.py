@@ -193,9 +193,13 @@ def test_torch_is_left_as_it_was(few: Transitions) -> None:
     threads = torch.get_num_threads()
     torch.manual_seed(5)
     state = torch.random.get_rng_state()
-    short(few)
+    torch.set_num_threads(2)
+    try:
+        short(few)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
     assert torch.equal(torch.random.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
 
 

@@ -24,7 +24,7 @@ def draw(rows, seed=0):
 def paper_program(data, norm, limit):
     """max and min of c'alpha, Q = sum_{i=0}^n alpha_i f_i: the (n+1)-variable program of the paper, errata 5 to 7 corrected.
 
-    B_ij = <f_i, f_j>, ||Q||^2 = alpha'B alpha <= norm^2, value = (B alpha)_0, loss = (B_1 alpha - r)'K(B_1 alpha - r) / n^2 <= limit.
+    B_ij = <f_i, f_j>, ||Q||^2 = alpha'B alpha <= norm^2, value = (B alpha)_0, (B_1 alpha - r)'K(B_1 alpha - r) / n^2 <= limit.
     """
     points, weights = [], []
     n = len(data)

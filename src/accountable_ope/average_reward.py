@@ -36,6 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .assumptions import Assumptions, Range, ValueRanges
 from .bellman import BellmanSystem, bellman_system
@@ -137,10 +138,12 @@ def bound_average_reward(
     statistics = kernel_statistics(systems, kernel, options, progress)
 
     parts, radii = [], []
-    for one, system, statistic in zip(classes, systems, statistics, strict=True):
-        inputs = RadiusInputs(len(data), one.ranges, kernel.supremum, split.kernel)
-        radii.append(rule.radius(inputs, _rounding(statistic, one, declared)))
-        parts.append(_solve_class(one, system, statistic, radii[-1], declared, kernel))
+    # Small matrices: more than one BLAS thread only gets in its own way.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for one, system, statistic in zip(classes, systems, statistics, strict=True):
+            inputs = RadiusInputs(len(data), one.ranges, kernel.supremum, split.kernel)
+            radii.append(rule.radius(inputs, _rounding(statistic, one, declared)))
+            parts.append(_solve_class(one, system, statistic, radii[-1], declared, kernel))
     unclipped = hull(parts, 0.0)
     lower, upper, status = clip(unclipped, declared.reward_range)
     widest = int(np.argmax([own.total for own in radii]))
@@ -257,10 +260,11 @@ def _average_system(data: Transitions, policy: Policy, features: RelativeClass, 
 def _rounding(statistic: KernelStatistic, one: _RelativeValues, declared: _Declared) -> float:
     """kernel_error * (|Z||theta| + |v| + |eta|)^2 in root mean square: how far rounding can move the loss of the true (Q, eta).
 
-    v and eta count from the middle of the rewards. Without a norm bound, Qmax stands for the norm.
+    v and eta count from the middle of the rewards. Without a norm bound, sqrt(m) Qmax stands for it: larger
+    coefficients cancel each other, which no norm bound worth declaring allows.
     """
     m = statistic.dimension
-    norm = one.largest if one.norm_bound is None else one.norm_bound
+    norm = math.sqrt(m) * one.largest if one.norm_bound is None else one.norm_bound
     size = norm * float(np.linalg.norm(statistic.column_scale[: m - 1])) + float(statistic.column_scale[m])
     return statistic.kernel_error * (size + 0.5 * declared.reward_width) ** 2
 

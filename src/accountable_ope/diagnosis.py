@@ -250,7 +250,7 @@ def correct(
         least_loss=decomposition.least,
         radius=interval.radius,
         interval=interval,
-        note=_note(interval, after, float(np.linalg.norm(theta[system.penalised])), part.norm_bound, status),
+        note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalised])), part.norm_bound, status),
         q=q,
         features=system.features,
         action_vectors=policy.action_vectors,
@@ -284,7 +284,7 @@ def _as_function(q: AnyQ) -> QFunction:
     raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
 
 
-def _note(interval: ValueInterval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
+def outside_note(interval: ValueInterval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
     """Why a corrected value may lie outside the post-hoc interval."""
     if status is CorrectionStatus.INFEASIBLE or interval.status is Status.INCONSISTENT:
         return ""
