@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # what the analyst asserts
 from .assumptions import Assumptions, RelativeNorm
+from .average_reward import bound_average_reward
 
 # the steps of bound_value
 from .bellman import BellmanSystem, bellman_residuals, bellman_system
@@ -26,6 +27,14 @@ from .kernels import Gaussian, Kernel, Laplace, Product, Tabular
 from .linear_q import LinearQ, load_linear_q, save_linear_q
 
 # the target policy
+from .neural import (
+    NeuralCandidate,
+    NeuralFeatures,
+    NeuralSelection,
+    NeuralTraining,
+    select_neural_features,
+    train_neural_features,
+)
 from .policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
 from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose
@@ -34,6 +43,9 @@ from .quadratic import Quadratic
 from .radius import Guarantee, Radius
 from .reductions.numpy_tiles import TileOptions
 from .result import ClassCertificates, Status, ValueInterval
+
+# choices made on earlier episodes
+from .selection import PAPER_BANDWIDTHS, Selection, bound_selected, median_bandwidth, pessimistic_union, select, state_choice
 from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
 
 # data
@@ -65,6 +77,11 @@ __all__ = [
     "Laplace",
     "LinearQ",
     "MissingExtra",
+    "NeuralCandidate",
+    "NeuralFeatures",
+    "NeuralSelection",
+    "NeuralTraining",
+    "PAPER_BANDWIDTHS",
     "Policy",
     "Precomputed",
     "Product",
@@ -74,6 +91,7 @@ __all__ = [
     "RandomFourier",
     "RelativeNorm",
     "SampledPolicy",
+    "Selection",
     "SolveStatus",
     "StartStates",
     "Status",
@@ -86,8 +104,10 @@ __all__ = [
     "Verdict",
     "bellman_residuals",
     "bellman_system",
+    "bound_average_reward",
     "bound_by_finite_features",
     "bound_ladder",
+    "bound_selected",
     "bound_value",
     "correct",
     "decompose",
@@ -100,9 +120,15 @@ __all__ = [
     "load_linear_q",
     "load_starts",
     "load_transitions",
+    "median_bandwidth",
+    "pessimistic_union",
     "save_linear_q",
     "save_starts",
     "save_transitions",
+    "select",
+    "select_neural_features",
+    "state_choice",
+    "train_neural_features",
     "u_statistic",
     "v_statistic",
 ]

@@ -170,6 +170,7 @@ def bound_average_reward(
         kernel=repr(kernel),
         terminates=False,
         premises=_premises(facts, declared, classes, parts, kernel, exact_policy=policy.exact),
+        estimand="Average reward of the target policy",
     )
 
 

@@ -89,6 +89,7 @@ class ValueInterval:
     kernel: str
     terminates: bool
     premises: tuple[str, ...]
+    estimand: str = "Value of the target policy"
 
     @property
     def guarantee(self) -> Guarantee:

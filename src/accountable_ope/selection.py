@@ -92,7 +92,7 @@ def select(
     kernel_bandwidth: float | None = None,
     earlier_share: float = 0.2,
     seed: int = 0,
-    keep: int = 1,
+    keep: int = 2,
     intercept: bool = True,
 ) -> Selection:
     """The `keep` best random Fourier classes by held-out kernel loss, all on the earlier rows.
@@ -127,7 +127,7 @@ def bound_selected(
     feature_bandwidths: Sequence[float] = PAPER_BANDWIDTHS,
     kernel_bandwidth: float | None = None,
     seed: int = 0,
-    keep: int = 1,
+    keep: int = 2,
     intercept: bool = True,
     options: TileOptions | None = None,
     progress: Progress | None = None,

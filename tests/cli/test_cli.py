@@ -1,8 +1,6 @@
 """The command line as a stranger uses it: text, JSON, reports, exit codes, and errors without tracebacks."""
 
 import json
-import subprocess
-import sys
 from importlib.resources import files
 
 import numpy as np
@@ -13,15 +11,9 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.demo import DEMO_COMMAND, demo_truth, run_demo
 from accountable_ope.environments import clinic, random_tabular
+from command import aope_command
 
 FOLDER = files("accountable_ope") / "data"
-
-
-def aope_command(*arguments, cwd=None):
-    code = "from accountable_ope.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, check=False
-    )
 
 
 @pytest.fixture

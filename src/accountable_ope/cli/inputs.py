@@ -8,17 +8,23 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..bellman import QFunction
+from ..diagnosis import AnyQ, QColumns
 from ..errors import InvalidFile, InvalidInput
-from ..features import FeatureMap, RandomFourier, TabularFeatures
+from ..features import FeatureMap, KernelSections, RandomFourier, TabularFeatures
 from ..io.parquet import AT_NEXT, AT_STATE, StartFile, TransitionFile, read_start_file, read_transition_file
 from ..kernels import Gaussian, Kernel, Laplace, Tabular
 from ..policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..transitions import StartStates, Transitions
 from ..validation import FloatArray
+
+MEMORY_LIMIT = 16 * 2**30
+"""Landmarks that would need more bytes than this are refused before any work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +34,65 @@ class Problem:
     data: Transitions
     starts: StartStates
     policy: Policy
+    file: TransitionFile
+    start_file: StartFile | None
 
 
 def read_problem(
-    data_path: Path, starts_path: Path | None, sampled_starts: bool, policy_name: str | None, action_values: str | None
+    data_path: Path,
+    starts_path: Path | None,
+    sampled_starts: bool,
+    policy_name: str | None,
+    action_values: str | None,
+    need_starts: bool = True,
 ) -> Problem:
     """Data, start states and the target policy: from the files' columns, or from `module:function`."""
     file = read_transition_file(data_path)
-    start_file = _read_starts(file, starts_path, sampled_starts)
+    start_file = _read_starts(file, starts_path, sampled_starts) if need_starts else None
     if policy_name is None:
         policy: Policy = policy_from_columns(file, start_file, action_values, str(data_path))
     else:
         policy = policy_from_name(policy_name, file.data, action_values)
-    return Problem(file.data, start_file.starts, policy)
+    starts = StartStates(file.data.states[:1]) if start_file is None else start_file.starts
+    return Problem(file.data, starts, policy, file, start_file)
+
+
+def read_q(name: str | None, problem: Problem) -> AnyQ:
+    """The estimate to diagnose: `module:function`, or the columns q and next_q, and q of the start file."""
+    if name is not None:
+        found = _named(name, "--q")
+        return _guarded_q(found, name) if callable(found) else found
+    starts = problem.start_file
+    columns = (problem.file.q, problem.file.next_q, None if starts is None else starts.q)
+    for values, what in zip(columns, ("`q` in the data", "`next_q` in the data", "`q` in the --starts file"), strict=True):
+        if values is None:
+            raise InvalidFile(f"There is no column {what}: give the estimate as columns, or --q module:function.")
+    return QColumns(*columns)
+
+
+def _named(name: str, option: str) -> Any:
+    """module:attribute, looked up from the current folder."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise InvalidInput(f"{option} must be module:function. Got {name!r}.")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"{option} {name}: {error}.") from error
+
+
+def _guarded_q(function: QFunction, name: str) -> QFunction:
+    """The user's Q, whose own errors become one sentence that names it."""
+
+    def call(states: Any, actions: Any) -> ArrayLike:
+        try:
+            return function(states, actions)
+        except Exception as error:
+            raise InvalidInput(f"--q {name} raised {type(error).__name__}: {error}.") from error
+
+    return call
 
 
 def _read_starts(file: TransitionFile, path: Path | None, sampled: bool) -> StartFile:
@@ -52,14 +104,14 @@ def _read_starts(file: TransitionFile, path: Path | None, sampled: bool) -> Star
     return StartFile(file.data.first_states(), None if file.at_state is None else file.at_state[np.sort(first_rows)])
 
 
-def policy_from_columns(file: TransitionFile, starts: StartFile, action_values: str | None, name: str) -> TabulatedPolicy:
+def policy_from_columns(file: TransitionFile, starts: StartFile | None, action_values: str | None, name: str) -> TabulatedPolicy:
     """The policy as it stands in the columns; at terminated rows it is not needed."""
     if file.at_next is None:
         raise InvalidFile(
             f"{name} has no column `{AT_NEXT}` (nor `{AT_NEXT}_0`): give the target policy's probabilities at the next "
             "states, or --policy module:function."
         )
-    if starts.at_state is None:
+    if starts is not None and starts.at_state is None:
         raise InvalidFile(
             f"The start states have no column `{AT_STATE}`: give the target policy's probabilities at the start states "
             f"(in the --starts file, or, for first states of episodes, in {name})."
@@ -67,7 +119,9 @@ def policy_from_columns(file: TransitionFile, starts: StartFile, action_values: 
     if not file.data.finite_actions:
         raise InvalidInput("`action` must be a column of whole numbers when the policy is given as columns of probabilities.")
     live = ~file.data.terminated
-    tables = [(file.data.next_states[live], file.at_next[live], AT_NEXT), (starts.starts.states, starts.at_state, AT_STATE)]
+    tables = [(file.data.next_states[live], file.at_next[live], AT_NEXT)]
+    if starts is not None and starts.at_state is not None:
+        tables.append((starts.starts.states, starts.at_state, AT_STATE))
     if file.at_state is not None:
         tables.append((file.data.states, file.at_state, AT_STATE))
     widths = {probabilities.shape[1] for _, probabilities, _ in tables}
@@ -83,15 +137,7 @@ def policy_from_columns(file: TransitionFile, starts: StartFile, action_values: 
 
 def policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:
     """`module:function`, looked up from the current folder: a policy object, or a function of the states."""
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise InvalidInput(f"--policy must be module:function. Got {name!r}.")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"--policy {name}: {error}.") from error
+    found = _named(name, "--policy")
     if isinstance(found, Policy):
         return found
     if not callable(found):
@@ -157,9 +203,25 @@ def build_kernel(name: str, bandwidth: FloatArray) -> Kernel:
 
 
 def build_features(
-    problem: Problem, tabular: bool, dimension: int, bandwidths: list[float], seed: int, intercept: bool
-) -> list[FeatureMap]:
-    """One-hot features over the states that occur, or random Fourier features, one class per bandwidth."""
+    problem: Problem,
+    tabular: bool,
+    dimension: int,
+    bandwidths: list[float],
+    landmarks: int | None,
+    seed: int,
+    intercept: bool,
+) -> list[FeatureMap | KernelSections]:
+    """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; a class per bandwidth."""
+    if tabular and landmarks is not None:
+        raise InvalidInput("--tabular and --landmarks exclude each other.")
+    if landmarks is not None:
+        classes = [KernelSections(Gaussian(bandwidth), landmarks or None, intercept) for bandwidth in bandwidths]
+        needed = sum(one.memory(len(problem.data)) for one in classes)
+        if needed > MEMORY_LIMIT:
+            raise InvalidInput(
+                f"--landmarks {landmarks} on {len(problem.data)} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks."
+            )
+        return list(classes)
     if not tabular:
         return [RandomFourier(dimension, bandwidth, seed, intercept) for bandwidth in bandwidths]
     vectors = problem.policy.action_vectors

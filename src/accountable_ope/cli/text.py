@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ..diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
 from ..result import Status, ValueInterval
@@ -21,7 +22,7 @@ def print_ladder(console: Console, intervals: Sequence[ValueInterval], truth: fl
     first = intervals[0]
     discount = first.assumptions.discount
     scale = 1.0 if discount == 1 else 1 - discount
-    table = Table(title=f"Value of the target policy, {100 * (1 - first.delta.total):g}% confidence", title_justify="left")
+    table = Table(title=f"{first.estimand}, {100 * (1 - first.delta.total):g}% confidence", title_justify="left")
     table.box, table.padding, table.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
     table.add_column("radius", no_wrap=True)
     table.add_column("value", no_wrap=True)
@@ -75,6 +76,46 @@ def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
     console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.", highlight=False)
+
+
+def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    """Verdict, interval and where the estimate is wrong."""
+    style = "green" if diagnosis.verdict is Verdict.CONSISTENT else "red"
+    compared = "at most" if diagnosis.verdict is Verdict.CONSISTENT else "above"
+    console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}", highlight=False)
+    console.print(
+        f"\nEstimate of the value {number_text(diagnosis.estimate)}; kernel Bellman loss {diagnosis.loss:.3g}, {compared} the "
+        f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",
+        highlight=False,
+    )
+    if diagnosis.interval.status is not Status.INCONSISTENT:
+        where = "inside" if diagnosis.inside else "outside"
+        console.print(f"The estimate lies {where} the interval for the value:\n", highlight=False)
+    table = Table(title="Where it is wrong", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("state and action", "mean residual", "the estimate is", "share of the loss"):
+        table.add_column(name)
+    for region in diagnosis.witness.regions:
+        point = ", ".join(number_text(float(value)) for value in region.centre)
+        direction = "too low" if region.witness > 0 else "too high"
+        table.add_row(f"({point})", f"{region.mean_residual:+.3g}", direction, f"{100 * region.share:.0f}%")
+    print_ladder(console, [diagnosis.interval])
+    console.print(table)
+
+
+def print_correction(console: Console, correction: Correction) -> None:
+    """Before and after."""
+    style = "red" if correction.status is CorrectionStatus.INFEASIBLE else "green"
+    console.print(f"[bold {style}]{correction.status.name}[/]: {correction.status.value}", highlight=False)
+    console.print(
+        f"\nValue {number_text(correction.estimate_before)} -> {number_text(correction.estimate_after)}; loss "
+        f"{correction.loss_before:.3g} -> {correction.loss_after:.3g}, radius {correction.radius.total:.3g}, least loss "
+        f"{correction.least_loss:.3g}; norm of the change {number_text(correction.norm)}.",
+        highlight=False,
+    )
+    if correction.note:
+        console.print(correction.note, highlight=False)
+    console.print()
+    print_ladder(console, [correction.interval])
 
 
 def _ends(interval: ValueInterval, scale: float) -> str:

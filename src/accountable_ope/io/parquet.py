@@ -3,8 +3,11 @@
 A vector column `state` is either one list column or numbered columns `state_0`, `state_1`, ...; the same for `action`,
 `next_state` and the target policy's probabilities. A whole-number `action` column indexes a finite action set.
 
-    state  action  reward  next_state  [terminated]  [episode]  [target_probability]  [next_target_probability]
-    state  [weight]  [target_probability]                                              (start states)
+    state  action  reward  next_state  [terminated]  [episode]  [target_probability]  [next_target_probability]  [q]  [next_q]
+    state  [weight]  [target_probability]  [q]                                                                (start states)
+
+An existing estimate of Q may stand in `q` (at the state and action) and `next_q` (at the next state, averaged over the target
+policy); in a file of start states, `q` is averaged over the target policy.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ class TransitionFile:
     data: Transitions
     at_state: FloatArray | None
     at_next: FloatArray | None
+    q: FloatArray | None = None
+    next_q: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,7 @@ class StartFile:
 
     starts: StartStates
     at_state: FloatArray | None
+    q: FloatArray | None = None
 
 
 def load_transitions(path: str | os.PathLike[str]) -> Transitions:
@@ -65,7 +71,7 @@ def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
         )
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
-    return TransitionFile(data, table.matrix(AT_STATE), table.matrix(AT_NEXT))
+    return TransitionFile(data, table.matrix(AT_STATE), table.matrix(AT_NEXT), table.matrix("q"), table.matrix("next_q"))
 
 
 def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates:
@@ -80,7 +86,7 @@ def read_start_file(path: str | os.PathLike[str], exact: bool = True) -> StartFi
         starts = StartStates(table.required("state"), table.optional("weight"), exact)
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
-    return StartFile(starts, table.matrix(AT_STATE))
+    return StartFile(starts, table.matrix(AT_STATE), table.matrix("q"))
 
 
 def save_transitions(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..assumptions import RelativeNorm
+from ..diagnosis import Correction, Diagnosis
 from ..io.parquet import TransitionFile
 from ..programs.certificate import Certificate
 from ..result import ClassCertificates, ValueInterval
@@ -36,6 +37,7 @@ def ladder_document(intervals: Sequence[ValueInterval], data: Transitions) -> Do
 def interval_document(interval: ValueInterval) -> Document:
     """One interval: numbers, status, guarantee, what was assumed, and the certificates' multipliers."""
     return {
+        "estimand": interval.estimand,
         "radius": interval.radius.name,
         "theorem": interval.radius.theorem,
         "guarantee": interval.guarantee.value,
@@ -52,6 +54,48 @@ def interval_document(interval: ValueInterval) -> Document:
         "assumed": list(interval.assumed()),
         "certificates_check": interval.check(),
         "classes": [_class(part) for part in interval.certificates],
+    }
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> Document:
+    """What `aope diagnose --json` prints."""
+    return {
+        "estimate": diagnosis.estimate,
+        "loss": diagnosis.loss,
+        "threshold": diagnosis.radius.total,
+        "verdict": diagnosis.verdict.name,
+        "advice": diagnosis.verdict.value,
+        "inside": diagnosis.inside,
+        "interval": interval_document(diagnosis.interval),
+        "witness": [
+            {
+                "point": region.centre.tolist(),
+                "row": region.row,
+                "smoothed_residual": region.witness,
+                "mean_residual": region.mean_residual,
+                "share_of_loss": region.share,
+            }
+            for region in diagnosis.witness.regions
+        ],
+        "top_rows": diagnosis.witness.top_rows.tolist(),
+    }
+
+
+def correction_document(correction: Correction) -> Document:
+    """What `aope correct --json` prints."""
+    return {
+        "status": correction.status.name,
+        "advice": correction.status.value,
+        "norm": correction.norm,
+        "estimate_before": correction.estimate_before,
+        "estimate_after": correction.estimate_after,
+        "loss_before": correction.loss_before,
+        "loss_after": correction.loss_after,
+        "least_loss": correction.least_loss,
+        "threshold": correction.radius.total,
+        "note": correction.note,
+        "coefficients": correction.theta.tolist(),
+        "interval": interval_document(correction.interval),
     }
 
 

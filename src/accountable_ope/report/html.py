@@ -63,7 +63,7 @@ def report_html(intervals: Sequence[ValueInterval], data: Transitions, title: st
     scale = _scale(first)
     episodes = "" if data.number_of_episodes is None else f" in {data.number_of_episodes:,} episodes"
     subtitle = (
-        f"Value of the target policy from {len(data):,} logged transitions{episodes}; discount {first.assumptions.discount:g}, "
+        f"{first.estimand} from {len(data):,} logged transitions{episodes}; discount {first.assumptions.discount:g}, "
         f"confidence {100 * (1 - first.delta.total):g}%, both ends together."
     )
     checked = all(interval.check() for interval in intervals)
@@ -152,9 +152,8 @@ def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
         tick = low + (high - low) * k / 5
         parts.append(f'<line x1="{x(tick):.1f}" y1="{top - 10}" x2="{x(tick):.1f}" y2="{bottom}" stroke="#e2e6ee"/>')
         parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#5a6577">{tick:.4g}</text>')
-    parts.append(
-        f'<text x="{(left + right) / 2}" y="{bottom + 38}" text-anchor="middle" fill="#5a6577">value of the target policy</text>'
-    )
+    axis = escape(intervals[0].estimand.lower())
+    parts.append(f'<text x="{(left + right) / 2}" y="{bottom + 38}" text-anchor="middle" fill="#5a6577">{axis}</text>')
     for index, interval in enumerate(intervals):
         y = top + step * index + step / 2
         parts.append(f'<text x="{left - 14}" y="{y + 5:.1f}" text-anchor="end">{escape(interval.radius.name)}</text>')

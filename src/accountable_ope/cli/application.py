@@ -1,0 +1,104 @@
+"""The application object and what all commands share: showing results, writing files, the progress bar, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..errors import InvalidFile
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..reductions.numpy_tiles import Progress
+    from ..report.document import Document
+    from ..result import ValueInterval
+    from ..transitions import Transitions
+
+EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT = 2, 3, 4
+
+app = typer.Typer(
+    help="Confidence bounds on a policy's value from logged data, without the behaviour policy, with certificates.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def exit_code(intervals: Sequence[ValueInterval]) -> int:
+    """0 when an interval says something, else why not."""
+    from ..result import Status
+
+    statuses = {interval.status for interval in intervals}
+    if Status.OK in statuses:
+        return 0
+    return EXIT_VACUOUS if Status.VACUOUS in statuses else EXIT_INCONSISTENT
+
+
+def show(
+    intervals: Sequence[ValueInterval],
+    data: Transitions,
+    as_json: bool,
+    report: Path | None,
+    title: str,
+    truth: float | None = None,
+) -> None:
+    """A ladder as text or JSON, and as a report on request."""
+    from ..report.document import ladder_document
+    from ..report.html import report_html
+    from .text import print_ladder
+
+    if as_json:
+        print_json(ladder_document(intervals, data))
+    else:
+        print_ladder(console(), intervals, truth)
+    if report is not None:
+        write_text(report, report_html(intervals, data, title, truth))
+        typer.echo(f"Report: {report}", err=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def print_json(document: Document) -> None:
+    """A document on the standard output."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def console() -> Console:
+    """The terminal."""
+    from rich.console import Console
+
+    return Console()
+
+
+@contextmanager
+def progress_bar(wanted: bool) -> Iterator[Progress | None]:
+    """A progress bar on the error stream, when a person is looking."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("kernel statistic"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        update: Callable[[float], None] = lambda done: bar.update(task, completed=done)  # noqa: E731
+        yield update

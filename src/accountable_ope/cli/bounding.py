@@ -1,0 +1,169 @@
+"""`aope bound`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInput
+from .application import app, exit_code, progress_bar, show
+from .options import (
+    ActionValues,
+    AsJson,
+    Bandwidth,
+    ClassChoice,
+    DataFile,
+    Declared,
+    Delta,
+    DeterministicReward,
+    FeatureBandwidth,
+    FeatureCount,
+    Horizon,
+    KernelName,
+    Landmarks,
+    NoIntercept,
+    NormBound,
+    PolicyName,
+    RelativeNormBound,
+    RewardRange,
+    SampledStarts,
+    Seed,
+    SinglePrecision,
+    Starts,
+    TabularClass,
+    TerminalReward,
+    ValueRange,
+)
+
+if TYPE_CHECKING:
+    from ..kernels import Kernel
+    from ..reductions.numpy_tiles import Progress, TileOptions
+    from ..result import ValueInterval
+    from .inputs import Problem
+
+
+@app.command()
+def bound(
+    data: DataFile,
+    reward_range: RewardRange,
+    discount: Annotated[float | None, typer.Option(help="Discount factor. Needed but for --average-reward.")] = None,
+    starts: Starts = None,
+    sampled_starts: SampledStarts = False,
+    policy: PolicyName = None,
+    action_values: ActionValues = None,
+    value_range: ValueRange = None,
+    norm_bound: NormBound = None,
+    relative_norm: RelativeNormBound = None,
+    horizon: Horizon = None,
+    terminal_reward: TerminalReward = False,
+    deterministic_reward: DeterministicReward = False,
+    average_reward: Annotated[
+        bool, typer.Option("--average-reward", help="Bound the long-run average reward (no discount, no start states).")
+    ] = False,
+    value_span: Annotated[
+        float | None, typer.Option(help="With --average-reward: declared span of the relative value function.")
+    ] = None,
+    delta: Delta = 0.1,
+    radius: Annotated[list[str] | None, typer.Option(help="Radius, repeatable. None: the whole ladder.")] = None,
+    features: FeatureCount = 50,
+    feature_bandwidth: FeatureBandwidth = None,
+    landmarks: Landmarks = None,
+    tabular: TabularClass = False,
+    no_intercept: NoIntercept = False,
+    kernel: KernelName = "gaussian",
+    bandwidth: Bandwidth = "1.0",
+    seed: Seed = 0,
+    single_precision: SinglePrecision = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."""
+    from ..interval import bound_ladder
+    from ..radius import LADDER
+    from ..reductions.numpy_tiles import TileOptions
+    from .inputs import read_problem
+
+    choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
+    test_kernel = choice.test_kernel()
+    options = TileOptions(single_precision=single_precision)
+    if average_reward:
+        names = [
+            name
+            for name, given in (
+                ("--discount", discount), ("--starts", starts), ("--value-range", value_range), ("--horizon", horizon),
+                ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--terminal-reward", terminal_reward or None),
+            )
+            if given is not None
+        ]  # fmt: skip
+        if names:
+            raise InvalidInput(f"--average-reward does not go with {names[0]}.")
+        problem = read_problem(data, None, False, policy, action_values, need_starts=False)
+        with progress_bar(not as_json) as progress:
+            intervals = _average_ladder(
+                problem, choice, test_kernel, reward_range, norm_bound, value_span, not deterministic_reward, radius or LADDER,
+                delta, options, progress,
+            )  # fmt: skip
+    else:
+        if discount is None:
+            raise InvalidInput("--discount is needed (or --average-reward).")
+        declared = Declared(
+            discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward
+        )
+        facts = declared.assumptions()
+        problem = read_problem(data, starts, sampled_starts, policy, action_values)
+        classes = choice.classes(problem)
+        shown = radius or [name for name in LADDER if landmarks is None or name != "hoeffding-u"]
+        with progress_bar(not as_json) as progress:
+            intervals = bound_ladder(
+                problem.data,
+                problem.starts,
+                problem.policy,
+                assumptions=facts,
+                kernel=test_kernel,
+                features=classes,
+                radii=shown,
+                delta=delta,
+                options=options,
+                progress=progress,
+            )
+    show(intervals, problem.data, as_json, report, title=str(data))
+    raise typer.Exit(exit_code(intervals))
+
+
+def _average_ladder(
+    problem: Problem,
+    choice: ClassChoice,
+    kernel: Kernel,
+    reward_range: tuple[float, float],
+    norm_bound: float | None,
+    value_span: float | None,
+    reward_noise: bool,
+    radii: Sequence[str],
+    delta: float,
+    options: TileOptions,
+    progress: Progress | None,
+) -> tuple[ValueInterval, ...]:
+    from ..average_reward import bound_average_reward
+    from ..features import RandomFourier, TabularFeatures
+
+    classes = [one for one in choice.classes(problem) if isinstance(one, (RandomFourier, TabularFeatures))]
+    return tuple(
+        bound_average_reward(
+            problem.data,
+            problem.policy,
+            reward_range=reward_range,
+            kernel=kernel,
+            features=classes,
+            norm_bound=norm_bound,
+            value_span=value_span,
+            reward_noise=reward_noise,
+            radius=name,
+            delta=delta,
+            options=options,
+            progress=progress,
+        )
+        for name in radii
+    )

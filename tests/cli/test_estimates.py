@@ -1,0 +1,154 @@
+"""`aope diagnose`, `aope correct` and `aope bound --average-reward` as a stranger uses them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.diagnosis import anchor_values
+from accountable_ope.environments import PlantedMDP, chain
+from command import aope_command
+
+MDP = PlantedMDP(seed=1, features=5, discount=0.8)
+COMMON = (
+    "--starts", "starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1, "--deterministic-reward",
+    "--norm-bound", 3, "--features", 12,
+)  # fmt: skip
+Q_CODE = """
+import numpy as np
+
+def good(states, actions):
+    return np.full(len(states), 2.4)
+
+def bad(states, actions):
+    return 2.4 + 2.0 * np.exp(-((states - 0.5) ** 2).sum(axis=1))
+
+def broken(states, actions):
+    raise KeyError("no such state")
+
+number = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("estimates")
+    data = MDP.sample(np.random.default_rng(0), trajectories=60, length=50)
+    states = np.concatenate([data.states, data.next_states, MDP.starts.states])
+    probabilities = np.column_stack([b.weights for b in MDP.policy.branches(states)])
+    table = aope.TabulatedPolicy(states, probabilities, [[-1.0], [0.0], [1.0]])
+    aope.save_transitions(data, here / "data.parquet", table)
+    aope.save_starts(MDP.starts, here / "starts.parquet", table)
+    (here / "estimates_of_q.py").write_text(Q_CODE)
+    namespace: dict = {}
+    exec(Q_CODE, namespace)
+    anchor = anchor_values(namespace["bad"], data, MDP.starts, MDP.policy)
+    with_q = pq.read_table(here / "data.parquet").append_column("q", pa.array(anchor.at_data))
+    pq.write_table(with_q.append_column("next_q", pa.array(anchor.at_next)), here / "data-q.parquet")
+    pq.write_table(
+        pq.read_table(here / "starts.parquet").append_column("q", pa.array(anchor.at_start)), here / "starts-q.parquet"
+    )
+    return here
+
+
+def diagnosed(folder):
+    done = aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder)
+    return json.loads(done.stdout)
+
+
+def test_diagnose_text_json_and_plot(folder):
+    done = aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--plot", "witness.png", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for word in ("REJECTED", "Estimate of the value", "Where it is wrong", "too high", "Q minus the given estimate"):
+        assert word in " ".join(done.stdout.split())
+    assert (folder / "witness.png").stat().st_size > 10_000
+    found = json.loads(
+        aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
+    )
+    assert found["verdict"] == "REJECTED" and found["loss"] > found["threshold"]
+    assert found["interval"]["lower"] <= MDP.value <= found["interval"]["upper"]
+    assert np.linalg.norm(np.array(found["witness"][0]["point"][:2]) - 0.5) < 0.7
+
+
+def test_columns_are_the_function(folder):
+    by_name = json.loads(
+        aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
+    )
+    columns = ["starts-q.parquet" if word == "starts.parquet" else word for word in COMMON]
+    by_columns = json.loads(aope_command("diagnose", "data-q.parquet", *columns, "--json", cwd=folder).stdout)
+    assert by_columns["loss"] == pytest.approx(by_name["loss"], rel=1e-12)
+    assert by_columns["interval"]["upper"] == pytest.approx(by_name["interval"]["upper"], rel=1e-9)
+
+
+def test_correct_saves_the_change(folder):
+    words = ("correct", "data.parquet", *COMMON, "--q", "estimates_of_q:bad")
+    done = aope_command(*words, "--output", "change.npz", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["status"] == "CORRECTED" and found["loss_after"] <= found["threshold"] * (1 + 1e-9)
+    np.testing.assert_allclose(aope.load_linear_q(folder / "change.npz").theta, found["coefficients"])
+    text = aope_command(*words, cwd=folder)
+    assert "CORRECTED" in text.stdout and "norm of the change" in " ".join(text.stdout.split())
+    unchanged = aope_command("correct", "data.parquet", *COMMON, "--q", "estimates_of_q:good", "--json", cwd=folder)
+    assert json.loads(unchanged.stdout)["norm"] == 0
+
+
+def test_infeasible_correction_exits_with_4(folder):
+    done = aope_command(
+        "correct", "data.parquet", *COMMON, "--features", 1, "--feature-bandwidth", 0.05, "--no-intercept", "--delta", 0.99,
+        "--q", "estimates_of_q:bad", "--bandwidth", 0.7, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 4, done.stdout
+    assert "INFEASIBLE" in done.stdout
+
+
+def test_landmarks_on_the_command_line(folder):
+    words = [w for w in COMMON if w not in ("--features", 12)]
+    done = aope_command("bound", "data.parquet", *words, "--landmarks", 60, "--feature-bandwidth", 2, "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    assert [x["radius"] for x in found["intervals"]] == ["hoeffding", "azuma"]
+    assert "KernelSections" in found["intervals"][-1]["classes"][0]["features"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        ("diagnose", (), "There is no column `q` in the data"),
+        ("correct", (), "There is no column `q` in the data"),
+        ("diagnose", ("--q", "estimates_of_q:broken"), "--q estimates_of_q:broken raised KeyError"),
+        ("diagnose", ("--q", "estimates_of_q:number"), "`q` must be callable"),
+        ("diagnose", ("--q", "estimates_of_q"), "--q must be module:function"),
+        ("diagnose", ("--q", "estimates_of_q:bad", "--plot", "picture.bmp"), "must end in .png, .svg or .pdf"),
+        ("correct", ("--q", "estimates_of_q:bad", "--radius", "hoeffding-u"), "must bound the V-statistic"),
+        ("correct", ("--q", "estimates_of_q:bad", "--feature-bandwidth", 1, "--feature-bandwidth", 2), "needs one class"),
+        ("bound", ("--average-reward",), "--average-reward does not go with --discount"),
+        ("bound", ("--tabular", "--landmarks", 5), "exclude each other"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, command, words, message):
+    done = aope_command(command, "data.parquet", *COMMON, *words, cwd=folder)
+    assert done.returncode == 2, done.stdout
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (folder / "picture.bmp").exists()
+
+
+def test_average_reward_of_a_chain(tmp_path):
+    mdp = chain(3, discount=0.9)
+    table = np.array([[0.2, 0.8]] * 3)
+    data = mdp.sample_trajectories(np.full((3, 2), 0.5), 200, 200, np.random.default_rng(0))
+    aope.save_transitions(data, tmp_path / "data.parquet", aope.TabulatedPolicy(np.arange(3.0), table, 2), episodes=False)
+    words = ("bound", "data.parquet", "--average-reward", "--reward-range", 0, 1, "--tabular", "--deterministic-reward")
+    done = aope_command(*words, "--value-span", 6, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    interval = json.loads(done.stdout)["intervals"][-1]
+    assert interval["status"] == "OK"
+    assert interval["lower"] <= mdp.average_reward(table) <= interval["upper"]
+    missing = aope_command(*words, cwd=tmp_path)
+    assert missing.returncode == 2 and len(missing.stderr.strip().splitlines()) == 1
+    text = aope_command(*words, "--value-span", 6, "--report", "report.html", cwd=tmp_path)
+    assert text.returncode == 0 and "verage" in text.stdout
+    assert "verage reward" in (tmp_path / "report.html").read_text()
