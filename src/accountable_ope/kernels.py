@@ -189,12 +189,15 @@ class _ProductTiles:
     def __init__(self, rows: FloatArray, columns: FloatArray, dtype: Any, entry_error: float) -> None:
         row_squares, column_squares = np.einsum("ij,ij->i", rows, rows), np.einsum("ij,ij->i", columns, columns)
         self._left = np.column_stack([2 * rows, -row_squares, np.ones(len(rows))]).astype(dtype)
-        self._right = np.column_stack([columns, np.ones(len(columns)), -column_squares]).astype(dtype)
+        # One row per coordinate: the product with a contiguous right factor is up to twice as fast.
+        self._right = np.vstack([columns.T, np.ones(len(columns)), -column_squares]).astype(dtype, order="C")
+        self._row_norms, self._column_norms = np.sqrt(row_squares), np.sqrt(column_squares)
+        self._reach = float(np.sqrt(-np.log(np.finfo(dtype).tiny)))
         self.entry_error = entry_error
 
     def fill(self, rows: slice, columns: slice, out: Tile) -> None:
-        np.matmul(self._left[rows], self._right[columns].T, out=out)
-        np.exp(out, out=out)
+        np.matmul(self._left[rows], self._right[:, columns], out=out)
+        _exp(out, clip=self._row_norms[rows].max() + self._column_norms[columns].max() > self._reach)
 
 
 class _DifferenceTiles:
@@ -216,7 +219,7 @@ class _DifferenceTiles:
             else:
                 np.abs(difference, out=difference)
             np.subtract(out, difference, out=out)
-        np.exp(out, out=out)
+        _exp(out, clip=True)
 
 
 class _EqualityTiles:
@@ -238,6 +241,14 @@ class _ProductOfTiles:
         other = np.empty_like(out)
         self._second.fill(rows, columns, other)
         np.multiply(out, other, out=out)
+
+
+def _exp(tile: Tile, *, clip: bool) -> None:
+    """exp in place. Subnormal results, and products with them, take up to a hundred times as long: exponents stop well before."""
+    if clip:
+        # exp of this is far below any rounding error, and still normal after a product with small numbers.
+        np.maximum(tile, -600.0 if tile.dtype == np.float64 else -60.0, out=tile)
+    np.exp(tile, out=tile)
 
 
 def _bandwidth(value: ArrayLike) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,11 @@ class Quadratic:
     A: FloatArray
     a: FloatArray
     a0: float
+
+    @cached_property
+    def sizes(self) -> tuple[FloatArray, FloatArray]:
+        """sqrt|A_ii| and |a|."""
+        return np.sqrt(np.abs(np.diagonal(self.A))), np.abs(self.a)
 
     def __call__(self, theta: FloatArray) -> float:
         return float(theta @ (self.A @ theta) - 2 * (self.a @ theta) + self.a0)

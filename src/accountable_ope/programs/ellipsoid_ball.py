@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
 
 UNIT = float(np.finfo(np.float64).eps)
+LINEAR = 1e-8
+"""A relative step this small is made to first order: what it leaves out is below rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,18 @@ class Decomposition:
     penalised: int
     least: float
     noise: float
+
+    @cached_property
+    def scaled(self) -> tuple[float, FloatArray, FloatArray]:
+        """The largest g, g divided by it, and the inverse of that (0 where g = 0)."""
+        largest = float(self.g.max(initial=0.0)) or 1.0
+        g = self.g / largest
+        return largest, g, np.where(g > 0, 1 / np.where(g > 0, g, 1.0), 0.0)
+
+    @cached_property
+    def squared_norm(self) -> Quadratic:
+        """||theta_penalised||^2."""
+        return Quadratic(np.diag(self.mask.astype(float)), np.zeros(len(self.mask)), 0.0)
 
     def coordinates(self, c: FloatArray) -> FloatArray:
         return np.asarray(self.basis.T @ c)
@@ -146,27 +162,38 @@ def _ellipsoid_only(system: Decomposition, c: FloatArray, slack: float) -> Diago
     return DiagonalSolution(value, 0.5 * length / math.sqrt(slack), 0.0, system.theta(t))
 
 
+class _DualPoint(NamedTuple):
+    """The dual at one mu: ball multiplier, maximiser t of the Lagrangian, its value, the loss q at t; dq, dnu and dt by dmu."""
+
+    nu: float
+    t: FloatArray
+    value: float
+    q: float
+    slope: float
+    drift: float
+    velocity: FloatArray
+
+
 class _TwoMultipliers:
     """Both constraints, in units where the ball has radius 1, the largest g is 1 and the penalised part of c has length 1."""
 
     def __init__(self, system: Decomposition, c: FloatArray, slack: float, radius: float) -> None:
         p = system.penalised
         self.system, self.radius = system, radius
-        self.g_max = float(system.g.max(initial=0.0)) or 1.0
-        self.c_size = float(np.linalg.norm(c)) or 1.0
+        self.g_max, self.all_g, inverse = system.scaled
+        self.c_size = math.sqrt(float(c.dot(c))) or 1.0
         c = c / self.c_size
-        g = system.g / self.g_max
-        t0 = system.centre / radius
-        self.g, self.c, self.t0 = g[:p], c[:p], t0[:p]
-        self.free_g, self.free_c, self.free_t0 = g[p:], c[p:], t0[p:]
+        self.all_t0 = system.centre / radius
+        self.g, self.c, self.t0 = self.all_g[:p], c[:p], self.all_t0[:p]
+        free_c, self.free_t0 = c[p:], self.all_t0[p:]
         self.s = slack / (self.g_max * radius**2)
-        inverse = np.where(self.free_g > 0, 1 / np.where(self.free_g > 0, self.free_g, 1.0), 0.0)
-        # sum c^2/g over the unpenalised coordinates: the ellipsoid alone holds them.
-        self.free_length2 = float(self.free_c**2 @ inverse)
-        self.free_step = self.free_c * inverse
-        self.free_value = float(self.free_c @ self.free_t0)
+        # sum c^2/g, and the same over the unpenalised coordinates: the ellipsoid alone holds them.
+        self.free_step = free_c * inverse[p:]
+        self.free_length2 = float(free_c.dot(self.free_step))
+        self.length2 = float(self.c.dot(self.c * inverse[:p])) + self.free_length2
+        self.free_value = float(free_c.dot(self.free_t0))
         self.gt0 = self.g * self.t0
-        self.gt02 = float(self.gt0 @ self.t0)
+        self.half_c = 0.5 * self.c
         self.best = (math.inf, 0.0, 0.0)
 
     def solve(self) -> DiagonalSolution:
@@ -174,7 +201,7 @@ class _TwoMultipliers:
         inside = _pull_to_ball(g, t0)
         least = float(g @ (inside - t0) ** 2)
         self.least, self.inside = least, inside
-        c_length = float(np.linalg.norm(c))
+        c_length = math.sqrt(float(c.dot(c)))
         if self.free_length2 == 0:
             # The ball alone; when its maximiser satisfies the loss this is the answer.
             self.best = (self.free_value + c_length, 0.5 * c_length, 0.0)
@@ -186,89 +213,84 @@ class _TwoMultipliers:
         return self._result(t, free)
 
     def _search_mu(self, s: float) -> tuple[float, FloatArray]:
-        """Safeguarded Newton on 1/sqrt(q(mu) - q(infinity)), which is nearly linear in mu."""
-        positive = self.g > 0
-        length2 = float((self.c[positive] ** 2) @ (1 / self.g[positive])) + self.free_length2
-        mu = min(max(0.5 * math.sqrt(max(length2, 1e-300) / s), 1e-12), 1e30)
+        """Safeguarded Newton on log(q(mu) - q(infinity)) in log(mu): nearly a line, as q falls like a power of mu."""
+        # The multiplier of the ellipsoid alone, to begin with.
+        mu, nu = min(max(0.5 * math.sqrt(max(self.length2, 1e-300) / s), 1e-12), 1e30), 0.0
         low, high = 0.0, math.inf
         floor = min(self.least, s * (1 - 1e-6))
-        wanted = 1 / math.sqrt(max(s - floor, 1e-300))
-        t = self.t0
+        wanted = max(s - floor, 1e-300)
         for _ in range(200):
-            nu, t, denominator = self._ball_multiplier(mu)
-            excess = self.t0 - t
-            q = float(self.g @ excess**2) + self.free_length2 / (4 * mu * mu)
-            self._keep(nu, mu, denominator)
-            if q > s:
+            here = self._dual_point(mu, nu)
+            if here.value < self.best[0]:
+                self.best = (here.value, here.nu, mu)
+            if here.q > s:
                 low = mu
             else:
                 high = mu
-            if abs(q - s) <= 1e-13 * s or (high < math.inf and high - low <= 4 * UNIT * high):
+            if abs(here.q - s) <= 1e-13 * s or (high < math.inf and high - low <= 4 * UNIT * high):
                 break
-            slope = self._slope(nu, mu, t, excess, denominator)
-            rest = q - floor
+            rest = here.q - floor
             step = math.nan
-            if slope < 0 and rest > 0:
-                step = mu + (wanted - 1 / math.sqrt(rest)) / (-0.5 * slope * rest**-1.5)
-            if high == math.inf and not step < 1e3 * mu:
-                step = 8 * mu
-            if low == 0 and not step > 1e-3 * mu:
-                step = 1e-3 * mu
-            if not (math.isfinite(step) and low < step < high):
+            if here.slope < 0 and rest > 0:
+                step = mu * math.exp(min(max(math.log(wanted / rest) * rest / (here.slope * mu), -7.0), 7.0))
+            if not low < step < high:
                 step = math.sqrt(low * high) if low > 0 and high < math.inf else (8 * mu if high == math.inf else mu / 8)
-            if step > 1e30 or abs(step - mu) <= 4 * UNIT * mu:
+            if step > 1e30:
                 break
+            if abs(step - mu) <= LINEAR * mu:
+                return step, here.t + (step - mu) * here.velocity
+            nu = here.nu + here.drift * (step - mu)
             mu = step
-        return mu, t
+        return mu, here.t
 
-    def _ball_multiplier(self, mu: float) -> tuple[float, FloatArray, FloatArray]:
-        """nu >= 0 with ||(c/2 + mu g t0) / (nu + mu g)|| = 1, or 0 when the ball is not reached."""
-        v = 0.5 * self.c + mu * self.gt0
-        b = mu * self.g
-        nu = max(0.0, float((np.abs(v) - b).max(initial=0.0)))
-        if nu == 0.0:
-            t = np.where(v == 0, 0.0, v / np.where(b == 0, 1.0, b)) if (v[b == 0] == 0).all() else None
-            if t is not None and float(t @ t) <= 1:
-                return 0.0, t, b
-            nu = 1e-300
-        for _ in range(100):
-            denominator = nu + b
-            t = v / denominator
-            square = float(t @ t)
-            step = (math.sqrt(square) - 1) * square / float((t * t) @ (1 / denominator))
-            if not math.isfinite(step):
-                break
-            if step <= 4 * UNIT * nu:
-                break
-            nu += step
-        denominator = nu + b
-        return nu, v / denominator, denominator
-
-    def _slope(self, nu: float, mu: float, t: FloatArray, excess: FloatArray, denominator: FloatArray) -> float:
-        """dq/dmu along the ball multiplier."""
-        inverse = np.where(denominator > 0, 1 / np.where(denominator > 0, denominator, 1.0), 0.0)
-        change = self.g * excess * inverse
+    def _dual_point(self, mu: float, guess: float) -> _DualPoint:
+        """All that the search asks at one mu; `guess` is a first nu, 0 for none."""
+        nu, t, inverse = self._ball_multiplier(mu, guess)
+        excess = self.t0 - t
+        pull = self.g * excess
+        own = float(pull.dot(excess))
+        velocity, drift = pull * inverse, 0.0
         if nu > 0:
             weighted = t * inverse
-            ratio = float(weighted @ (self.g * excess)) / max(float(weighted @ t), 1e-300)
-            change = change - ratio * weighted
-        return -2 * float((self.g * excess) @ change) - self.free_length2 / (2 * mu**3)
+            drift = float(weighted.dot(pull)) / max(float(weighted.dot(t)), 1e-300)
+            velocity -= drift * weighted
+        # t maximises the Lagrangian at (nu, mu), so the Lagrangian at t is the dual value; rounding of t enters squared.
+        value = float(self.c.dot(t)) + nu * (1 - float(t.dot(t))) + mu * (self.s - own) + self.free_value
+        free = self.free_length2 / (4 * mu)
+        slope = -2 * (float(pull.dot(velocity)) + free / mu**2)
+        return _DualPoint(nu, t, value + free, own + free / mu, slope, drift, velocity)
 
-    def _keep(self, nu: float, mu: float, denominator: FloatArray) -> None:
-        """Remember the least dual value: nu + mu s + sum (c^2/4 + mu g t0 c - nu mu g t0^2) / (nu + mu g)."""
-        flat = denominator == 0
-        if self.c[flat].any():
-            return
-        safe = np.where(flat, 1.0, denominator)
-        w = np.where(flat, 0.0, (0.25 * self.c**2 + mu * self.gt0 * self.c - nu * mu * self.gt0 * self.t0) / safe)
-        value = nu + mu * self.s + float(w.sum()) + self.free_value + self.free_length2 / (4 * mu)
-        if value < self.best[0]:
-            self.best = (value, nu, mu)
+    def _ball_multiplier(self, mu: float, guess: float) -> tuple[float, FloatArray, FloatArray]:
+        """nu >= 0 with ||t|| = 1, t = (c/2 + mu g t0) / (nu + mu g), or 0 when the ball is not reached; t and 1 / (nu + mu g).
+
+        Newton on 1/||t||, which is concave and grows with nu: from any guess the first step ends at or below the root, and
+        further ones climb. Without a guess, or when that step leaves the positive numbers, start at a bound from below.
+        """
+        v = self.half_c + mu * self.gt0
+        b = mu * self.g
+        nu = guess
+        for trial in range(100):
+            if nu <= 0:
+                nu = float((np.abs(v) - b).max(initial=0.0))
+                inside = _inside_ball(v, b) if nu <= 0 else None
+                if inside is not None:
+                    return (0.0, *inside)
+                nu = max(nu, 1e-300)
+            inverse = 1 / (nu + b)
+            t = v * inverse
+            weighted = t * inverse
+            square, change = float(t.dot(t)), float(t.dot(weighted))
+            step = (math.sqrt(square) - 1) * square / change if change > 0 else -nu
+            if abs(step) <= LINEAR * nu:
+                return nu + step, t - step * weighted, inverse
+            if not math.isfinite(step) or (step < 0 and trial > 0):
+                break
+            nu += step
+        return nu, t, inverse
 
     def _result(self, t: FloatArray, free: FloatArray) -> DiagonalSolution:
-        t, free = self._into_set(t, free)
         value, nu, mu = self.best
-        point = np.concatenate([t, free]) * self.radius
+        point = self._into_set(t, free) * self.radius
         return DiagonalSolution(
             bound=value * self.c_size * self.radius,
             loss_multiplier=mu * self.c_size / (self.g_max * self.radius),
@@ -276,18 +298,26 @@ class _TwoMultipliers:
             theta=self.system.theta(point),
         )
 
-    def _into_set(self, t: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _into_set(self, t: FloatArray, free: FloatArray) -> FloatArray:
         """Rescale into the ball, then move towards the least-loss point until the loss constraint holds."""
-        t = t / max(1.0, float(np.linalg.norm(t)))
+        t = t / max(1.0, math.sqrt(float(t.dot(t))))
         start = np.concatenate([self.inside, self.free_t0])
         direction = np.concatenate([t, free]) - start
-        all_g = np.concatenate([self.g, self.free_g])
-        offset = start - np.concatenate([self.t0, self.free_t0])
+        offset = start - self.all_t0
         share = 1.0
-        if float(all_g @ (offset + direction) ** 2) > self.s:
-            share = _step_to_sphere(offset, direction, all_g, self.s)
-        moved = start + share * direction
-        return moved[: len(t)], moved[len(t) :]
+        if float(self.all_g @ (offset + direction) ** 2) > self.s:
+            share = _step_to_sphere(offset, direction, self.all_g, self.s)
+        return np.asarray(start + share * direction)
+
+
+def _inside_ball(v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """v / b and 1 / b (0 where v = b = 0) when v / b lies in the unit ball."""
+    flat = b == 0
+    if v[flat].any():
+        return None
+    inverse = np.where(flat, 0.0, 1 / np.where(flat, 1.0, b))
+    t = v * inverse
+    return (t, inverse) if float(t @ t) <= 1 else None
 
 
 def _step_to_sphere(offset: FloatArray, direction: FloatArray, weights: FloatArray, limit: float) -> float:

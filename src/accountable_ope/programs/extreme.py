@@ -12,8 +12,8 @@ from ..errors import InvalidInput
 from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
-from .ellipsoid_ball import Decomposition
-from .lagrangian import ROUNDING, Constraint, Role, ball, lagrangian_value
+from .ellipsoid_ball import Decomposition, LeastLoss
+from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
 from .multipliers import DualSolution, maximise_dual
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -48,7 +48,9 @@ class FeasibleSet:
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
         """Ball and box."""
-        found = [] if self.norm_bound is None else [ball(self.decomposition.mask, self.norm_bound)]
+        found = []
+        if self.norm_bound is not None:
+            found.append(Constraint(Role.BALL, self.decomposition.squared_norm, self.norm_bound**2))
         if self.box is not None:
             found.append(self.box)
         return tuple(found)
@@ -71,7 +73,11 @@ class FeasibleSet:
         """A point of the ball with a small loss, for the size of things."""
         if not self.decomposition.convex:
             return np.zeros(len(self.decomposition.mask))
-        return self.decomposition.least_loss(self.norm_bound).theta
+        return self._least_in_ball.theta
+
+    @cached_property
+    def _least_in_ball(self) -> LeastLoss:
+        return self.decomposition.least_loss(self.norm_bound)
 
     @cached_property
     def least_loss(self) -> LeastLossFound:
@@ -79,7 +85,7 @@ class FeasibleSet:
         loss = self.decomposition.quadratic
         others = self.others
         if self.decomposition.convex:
-            found = self.decomposition.least_loss(self.norm_bound)
+            found = self._least_in_ball
             weights = np.zeros(len(others))
             if self.norm_bound is not None:
                 weights[0] = found.ball_multiplier
@@ -217,5 +223,5 @@ def _recomputed(objective: FloatArray, feasible: FeasibleSet, multipliers: Float
 def _terms(constraint: Constraint, theta: FloatArray) -> float:
     """The size of what is added up in q(theta) - limit; |theta|'|A||theta| <= (sum sqrt|A_ii| |theta_i|)^2 for a convex q."""
     q = constraint.quadratic
-    long_side = float(np.sqrt(np.abs(np.diagonal(q.A))) @ np.abs(theta))
-    return long_side**2 + 2 * float(np.abs(q.a) @ np.abs(theta)) + abs(q.a0) + abs(constraint.limit)
+    (root, linear), lengths = q.sizes, np.abs(theta)
+    return float(root @ lengths) ** 2 + 2 * float(linear @ lengths) + abs(q.a0) + abs(constraint.limit)

@@ -48,14 +48,14 @@ class Lagrangian:
     value: float
     theta: FloatArray
     magnitude: float
-    factor: tuple[FloatArray, bool]
+    factor: FloatArray
     scale: FloatArray
 
     def solve(self, right: FloatArray) -> FloatArray:
         """H^{-1} right, H = A_0 + sum_j alpha_j A_j."""
-        from scipy.linalg import cho_solve
+        from scipy.linalg.lapack import dpotrs
 
-        solved = cho_solve(self.factor, (self.scale * right.T).T, check_finite=False)
+        solved, _ = dpotrs(self.factor, (self.scale * right.T).T, lower=1)
         return np.asarray((self.scale * solved.T).T)
 
 
@@ -65,8 +65,9 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     H = A_0 + sum alpha_j A_j, h = a_0 + sum alpha_j a_j: theta = H^{-1} h and
     value = a0_0 + sum alpha_j (a0_j - limit_j) - h'H^{-1}h.
     """
-    # Here and not at the top: SciPy's linear algebra doubles the time of `import accountable_ope`.
-    from scipy.linalg import LinAlgError, cho_factor, solve_triangular
+    # Here and not at the top: SciPy's linear algebra doubles the time of `import accountable_ope`. LAPACK itself, as the checks
+    # of SciPy's own functions take longer than the work on a small matrix.
+    from scipy.linalg.lapack import dpotrf, dtrtrs
 
     H, h, constant, magnitude = _combine(objective, constraints, multipliers)
     diagonal = np.diagonal(H).copy()
@@ -78,12 +79,12 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     scale = 1 / np.sqrt(diagonal)
     H = scale[:, None] * H * scale
     H[np.diag_indices_from(H)] = 1.0
-    try:
-        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    # H is symmetric: its transpose has the order of LAPACK and needs no copy.
+    factor, failed = dpotrf(H.T, lower=1, overwrite_a=1)
+    if failed:
         return None
-    y = solve_triangular(factor[0], scale * h, lower=True, check_finite=False)
-    theta = scale * solve_triangular(factor[0], y, lower=True, trans="T", check_finite=False)
+    y, _ = dtrtrs(factor, scale * h, lower=1)
+    theta = scale * dtrtrs(factor, y, lower=1, trans=1)[0]
     quadratic_part = float(y @ y)
     # A Cholesky factorisation is exact for a matrix within about m units in the last place of H, entry by entry.
     size = magnitude + quadratic_part + len(h) * float(diagonal @ theta**2)

@@ -76,11 +76,13 @@ def _first_point(
 ) -> tuple[FloatArray, Lagrangian] | None:
     """The start, with the multipliers of indefinite constraints reduced until the matrix is positive definite."""
     alpha = start.copy()
-    indefinite = np.array([float(np.linalg.eigvalsh(c.quadratic.A)[0]) < 0 for c in constraints])
+    indefinite = None
     for _ in range(60):
         found = lagrangian(objective, constraints, alpha)
         if found is not None:
             return alpha, found
+        if indefinite is None:
+            indefinite = np.array([float(np.linalg.eigvalsh(c.quadratic.A)[0]) < 0 for c in constraints])
         if indefinite.any() and not indefinite.all():
             alpha = np.where(indefinite, alpha * 0.1, alpha)
         else:

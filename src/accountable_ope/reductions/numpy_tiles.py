@@ -20,6 +20,9 @@ from threadpoolctl import threadpool_limits
 from ..kernels import Kernel
 from ..validation import FloatArray, whole
 
+BLOCK = 256
+"""Rows of a tile that are multiplied at a time: OpenBLAS copies larger factors first, which for few columns doubles the time."""
+
 Progress = Callable[[float], None]
 """Called with the fraction done, from 0 to 1."""
 
@@ -28,8 +31,8 @@ Progress = Callable[[float], None]
 class TileOptions:
     """How the pass is cut up. The sizes keep a tile in the second-level cache; results do not depend on them."""
 
-    rows: int = 256
-    columns: int = 512
+    rows: int = 512
+    columns: int = 256
     threads: int | None = None
     single_precision: bool = False
 
@@ -75,7 +78,7 @@ def pair_sums(
             right = stop if left == start else min(left + options.columns, n)
             here = tile[: height * (right - left)].reshape(height, right - left)
             prepared.fill(slice(start, stop), slice(left, right), here)
-            np.matmul(here, tile_columns[left:right], out=product[:height])
+            _multiply(here, tile_columns[left:right], product[:height])
             if left == start:
                 product[:height] *= 0.5
             sums[:height] += product[:height]
@@ -100,6 +103,13 @@ def pair_sums(
         # A product of sums of `longest_sum` terms loses at most that many times half a unit in the last place.
         kernel_error=float(prepared.entry_error + 0.5 * np.finfo(dtype).eps * (longest_sum + 8) * kernel.supremum),
     )
+
+
+def _multiply(tile: Any, columns: Any, out: Any) -> None:
+    """tile @ columns, in one call, by blocks of rows that BLAS multiplies as they lie, without packing them first."""
+    height, width = tile.shape
+    blocks = height // BLOCK if height % BLOCK == 0 else 1
+    np.matmul(tile.reshape(blocks, -1, width), columns, out=out.reshape(blocks, -1, out.shape[1]))
 
 
 def _buffers(store: local, options: TileOptions, k: int) -> tuple[Any, Any, FloatArray]:
