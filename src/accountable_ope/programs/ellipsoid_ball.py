@@ -290,6 +290,8 @@ class _TwoMultipliers:
 
     def _result(self, t: FloatArray, free: FloatArray) -> DiagonalSolution:
         value, nu, mu = self.best
+        # The search takes the Lagrangian at t, the dual value only if t is exact; what is reported is the dual value itself.
+        value = max(value, self._dual_value(nu, mu))
         point = self._into_set(t, free) * self.radius
         return DiagonalSolution(
             bound=value * self.c_size * self.radius,
@@ -297,6 +299,17 @@ class _TwoMultipliers:
             ball_multiplier=nu * self.c_size / self.radius,
             theta=self.system.theta(point),
         )
+
+    def _dual_value(self, nu: float, mu: float) -> float:
+        """nu + mu s + sum (c^2/4 + mu g t0 c - nu mu g t0^2) / (nu + mu g), and the unpenalised part."""
+        denominator = nu + mu * self.g
+        flat = denominator == 0
+        if self.c[flat].any() or (mu == 0 and self.free_length2 > 0):
+            return math.inf
+        pull = mu * self.gt0
+        terms = (self.half_c * self.half_c + pull * (self.c - nu * self.t0)) / np.where(flat, 1.0, denominator)
+        free = self.free_length2 / (4 * mu) if mu > 0 else 0.0
+        return nu + mu * self.s + float(terms.sum()) + self.free_value + free
 
     def _into_set(self, t: FloatArray, free: FloatArray) -> FloatArray:
         """Rescale into the ball, then move towards the least-loss point until the loss constraint holds."""
