@@ -30,6 +30,8 @@ OURS = "NumPy tiles"
 TORCH = "torch tiles"
 KEOPS = "pykeops"
 SKLEARN = "scikit-learn"
+PAUSE = 0.3
+"""Seconds between two calls: the threads of a BLAS library keep a core busy for a while after its last product."""
 TARGETS = ((KEOPS, 12.0), (TORCH, 2.0))
 SMALL_K = 65
 """Other than ours and torch, methods are run up to this many columns, and the targets are for them."""
@@ -117,6 +119,7 @@ def take_turns(calls: dict[str, Method], repeats: int, threads: int) -> tuple[di
     results: dict[str, Matrix] = {}
     for _ in range(repeats):
         for name, call in calls.items():
+            time.sleep(PAUSE)
             with threadpool_limits(limits=threads):
                 begin = time.perf_counter()
                 results[name] = call()

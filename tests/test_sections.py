@@ -173,6 +173,22 @@ def test_terminated_rows_have_no_onward_section():
     np.testing.assert_allclose(system.residuals[~at_end, -1], 0.1)
 
 
+def test_bandwidths_come_from_earlier_episodes_when_none_is_given():
+    data = MDP.sample(np.random.default_rng(0), trajectories=20, length=40)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
+    interval = aope.bound_rkhs(data, MDP.starts, MDP.policy, assumptions=facts, landmarks=60)
+    earlier, later = data.split(0.2)
+    points = np.concatenate([earlier.states, MDP.policy.action_vectors[earlier.actions]], axis=1)
+    h = aope.median_bandwidth(points)
+    features = aope.KernelSections(aope.Gaussian(h), 60)
+    same = aope.bound_value(later, MDP.starts, MDP.policy, assumptions=facts, kernel=aope.Gaussian(h), features=features)
+    assert (interval.lower, interval.upper) == (same.lower, same.upper)
+    assert interval.count == 640
+    assert sum("chosen on the first 160 rows" in line for line in interval.assumed()) == 2
+    given = aope.bound_rkhs(data, MDP.starts, MDP.policy, assumptions=facts, landmarks=60, bandwidth=1.5, kernel_bandwidth=1.0)
+    assert given.count == 800 and not any("first" in line for line in given.assumed())
+
+
 def test_memory_is_known_before_it_is_used():
     assert aope.KernelSections(SPACE, None).memory(5000) > 5000**2 * 8
     assert aope.KernelSections(SPACE, 100).memory(100_000) < 2**30

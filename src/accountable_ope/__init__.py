@@ -45,7 +45,16 @@ from .reductions.numpy_tiles import TileOptions
 from .result import ClassCertificates, Status, ValueInterval
 
 # choices made on earlier episodes
-from .selection import PAPER_BANDWIDTHS, Selection, bound_selected, median_bandwidth, pessimistic_union, select, state_choice
+from .selection import (
+    PAPER_BANDWIDTHS,
+    Selection,
+    bound_rkhs,
+    bound_selected,
+    median_bandwidth,
+    pessimistic_union,
+    select,
+    state_choice,
+)
 from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
 
 # data
@@ -107,6 +116,7 @@ __all__ = [
     "bound_average_reward",
     "bound_by_finite_features",
     "bound_ladder",
+    "bound_rkhs",
     "bound_selected",
     "bound_value",
     "correct",

@@ -15,7 +15,7 @@ from .assumptions import Assumptions
 from .bellman import bellman_residuals
 from .contradictions import check_data
 from .errors import InvalidInput
-from .features import RandomFourier
+from .features import KernelSections, RandomFourier
 from .fitting import fit_q
 from .interval import DEFAULT_RADIUS, bound_value
 from .kernels import Gaussian, Kernel
@@ -165,6 +165,48 @@ def bound_selected(
         progress=progress,
     )
     return state_choice(interval, chosen.earlier_rows, kernel_selected=chosen.kernel_selected), chosen
+
+
+def bound_rkhs(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    landmarks: int | None = 300,
+    bandwidth: float | None = None,
+    kernel_bandwidth: float | None = None,
+    earlier_share: float = 0.2,
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    intercept: bool = True,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> ValueInterval:
+    """`bound_value` over a ball of a Gaussian RKHS; a bandwidth that is not given is the median distance of the earlier points.
+
+    When both are given there is nothing to choose, and the bound uses every row.
+    """
+    if bandwidth is not None and kernel_bandwidth is not None:
+        earlier_rows, later, median = 0, data, 1.0
+    else:
+        earlier, later = data.split(number(earlier_share, "earlier_share"))
+        earlier_rows = len(earlier)
+        median = median_bandwidth(state_action_points(earlier.states, earlier.actions, policy))
+    space = Gaussian(median if bandwidth is None else positive(bandwidth, "bandwidth"))
+    interval = bound_value(
+        later,
+        starts,
+        policy,
+        assumptions=assumptions,
+        kernel=Gaussian(median if kernel_bandwidth is None else positive(kernel_bandwidth, "kernel_bandwidth")),
+        features=KernelSections(space, landmarks, intercept),
+        radius=radius,
+        delta=delta,
+        options=options,
+        progress=progress,
+    )
+    return interval if earlier_rows == 0 else state_choice(interval, earlier_rows, kernel_selected=kernel_bandwidth is None)
 
 
 def state_choice(interval: ValueInterval, earlier_rows: int, *, kernel_selected: bool = True) -> ValueInterval:

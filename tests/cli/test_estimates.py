@@ -113,6 +113,17 @@ def test_landmarks_on_the_command_line(folder):
     assert "KernelSections" in found["intervals"][-1]["classes"][0]["features"]
 
 
+@pytest.mark.parametrize("words", [("--features", 5), ("--landmarks", 40)])
+def test_bandwidths_chosen_on_earlier_episodes(folder, words):
+    common = [w for w in COMMON if w not in ("--features", 12)]
+    done = aope_command(
+        "bound", "data.parquet", *common, *words, "--earlier-share", 0.2, "--radius", "azuma", "--json", cwd=folder
+    )
+    found = json.loads(done.stdout)
+    assert found["transitions"] == 2400
+    assert any("chosen on the first 600 rows" in line for line in found["intervals"][0]["assumed"])
+
+
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [

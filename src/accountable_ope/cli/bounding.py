@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..kernels import Kernel
     from ..reductions.numpy_tiles import Progress, TileOptions
     from ..result import ValueInterval
+    from ..transitions import Transitions
     from .inputs import Problem
 
 
@@ -77,6 +79,10 @@ def bound(
     bandwidth: Bandwidth = "1.0",
     seed: Seed = 0,
     single_precision: SinglePrecision = False,
+    earlier_share: Annotated[
+        float | None,
+        typer.Option(help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,6 +90,7 @@ def bound(
     from ..interval import bound_ladder
     from ..radius import LADDER
     from ..reductions.numpy_tiles import TileOptions
+    from ..selection import state_choice
     from .inputs import read_problem
 
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
@@ -94,7 +101,8 @@ def bound(
             name
             for name, given in (
                 ("--discount", discount), ("--starts", starts), ("--value-range", value_range), ("--horizon", horizon),
-                ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--terminal-reward", terminal_reward or None),
+                ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--earlier-share", earlier_share),
+                ("--terminal-reward", terminal_reward or None),
             )
             if given is not None
         ]  # fmt: skip
@@ -114,8 +122,12 @@ def bound(
         )
         facts = declared.assumptions()
         problem = read_problem(data, starts, sampled_starts, policy, action_values)
-        classes = choice.classes(problem)
         shown = radius or [name for name in LADDER if landmarks is None or name != "hoeffding-u"]
+        if earlier_share is not None:
+            choice, later, earlier_rows = _choose_earlier(choice, problem, facts.discount, earlier_share)
+            problem = replace(problem, data=later)
+            test_kernel = choice.test_kernel()
+        classes = choice.classes(problem)
         with progress_bar(not as_json) as progress:
             intervals = bound_ladder(
                 problem.data,
@@ -129,8 +141,35 @@ def bound(
                 options=options,
                 progress=progress,
             )
+    if earlier_share is not None:
+        intervals = tuple(state_choice(interval, earlier_rows) for interval in intervals)
     show(intervals, problem.data, as_json, report, title=str(data))
     raise typer.Exit(exit_code(intervals))
+
+
+def _choose_earlier(
+    choice: ClassChoice, problem: Problem, discount: float, earlier_share: float
+) -> tuple[ClassChoice, Transitions, int]:
+    """Bandwidths by the median rule (kernel, RKHS) or by held-out loss (random features), on the earliest rows."""
+    from ..policy import state_action_points
+    from ..selection import median_bandwidth, select
+
+    if choice.tabular:
+        raise InvalidInput("--earlier-share chooses bandwidths, and --tabular has none.")
+    if choice.landmarks is not None:
+        earlier, later = problem.data.split(earlier_share)
+        median = median_bandwidth(state_action_points(earlier.states, earlier.actions, problem.policy))
+        return replace(choice, bandwidth=str(median), feature_bandwidth=[median]), later, len(earlier)
+    found = select(
+        problem.data, problem.policy, discount=discount, dimension=choice.features, earlier_share=earlier_share, seed=choice.seed,
+        intercept=choice.intercept,
+    )  # fmt: skip
+    chosen = [one.bandwidth for one in found.features]
+    return (
+        replace(choice, bandwidth=str(float(found.kernel.bandwidth)), feature_bandwidth=chosen),
+        found.later,
+        found.earlier_rows,
+    )
 
 
 def _average_ladder(
