@@ -45,7 +45,7 @@ def test_the_median_bandwidth_is_positive_where_points_coincide() -> None:
 
 
 def test_candidates_are_compared_on_rows_that_the_fit_did_not_see(data: Transitions) -> None:
-    chosen = select(data, MDP.policy, discount=0.6, dimension=5, seed=2, earlier_share=0.5)
+    chosen = select(data, MDP.policy, discount=0.6, dimension=5, seed=2, earlier_share=0.5, keep=1)
     earlier, later = data.split(0.5)
     fitting, comparing = earlier.split(0.7)
     assert chosen.earlier_rows == 1000
@@ -91,7 +91,7 @@ def test_keep_takes_the_best_ones_best_first(data: Transitions) -> None:
 
 
 def test_premises_say_what_was_chosen_where(data: Transitions) -> None:
-    interval, chosen = bound_selected(data, MDP.starts, MDP.policy, assumptions=FACTS, dimension=5, seed=2)
+    interval, chosen = bound_selected(data, MDP.starts, MDP.policy, assumptions=FACTS, dimension=5, seed=2, keep=1)
     assert chosen.earlier_rows == 400 and interval.count == 1600
     said = "chosen on the first 400 rows, which the bound does not use."
     assert f"Q lies in the class of {chosen.features[0]!r}, {said}" in interval.premises
