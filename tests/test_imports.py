@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("quadratic", "assumptions", "transitions", "policy", "kernels", "concentration"),
     ("features",),
     ("contradictions", "sections", "witness", "programs", "radius", "io", "environments"),
-    ("bellman", "reductions", "linear_q"),
+    ("bellman", "reductions", "linear_q", "neural_features"),
     ("statistic",),
     ("result",),
     ("premises",),

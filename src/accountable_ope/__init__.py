@@ -29,12 +29,12 @@ from .linear_q import LinearQ, load_linear_q, save_linear_q
 # the target policy
 from .neural import (
     NeuralCandidate,
-    NeuralFeatures,
     NeuralSelection,
     NeuralTraining,
     select_neural_features,
     train_neural_features,
 )
+from .neural_features import NeuralFeatures
 from .policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
 from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose

@@ -9,31 +9,27 @@ torch is needed to train, and imported by nothing else: trained features run in 
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from .bellman import bellman_residuals
-from .errors import InvalidFile, InvalidInput, MissingExtra
+from .errors import InvalidInput, MissingExtra
 from .fitting import fit_q, minimise_loss
 from .kernels import Kernel, block
 from .linear_q import LinearQ
+from .neural_features import NeuralFeatures, hidden_layers
 from .policy import Policy, state_action_points
 from .quadratic import Quadratic
 from .reductions.numpy_tiles import Progress
 from .statistic import v_statistic
 from .transitions import Transitions
-from .validation import FloatArray, IntArray, frozen, matrix, number, positive, vector, whole
+from .validation import FloatArray, IntArray, number, positive, whole
 
 EVALUATE_EVERY = 50
 """Steps between two looks at the held-out loss."""
@@ -43,80 +39,6 @@ PATIENCE = 8
 
 EVALUATION_ROWS = 4000
 """Transitions, evenly spaced, that a look uses of either part: it costs their square."""
-
-
-@dataclass(frozen=True, eq=False)
-class NeuralFeatures:
-    """phi(x) = scale * h_L(x), h_l = tanh(W_l h_{l-1} + b_l), h_0 = x.
-
-    weights, biases: W_l (width, width before) and b_l (width,) of every hidden layer; the scaling of the inputs is part of them.
-    scale:           (m,), fixed by the training data so that the mean of ||phi||^2 over them is one.
-    """
-
-    weights: tuple[FloatArray, ...]
-    biases: tuple[FloatArray, ...]
-    scale: FloatArray
-    intercept: bool = True
-
-    def __post_init__(self) -> None:
-        weights = tuple(frozen(matrix(layer, "weights")) for layer in self.weights)
-        biases = tuple(frozen(vector(layer, "biases")) for layer in self.biases)
-        scale = frozen(vector(self.scale, "scale"))
-        chained = all(before.shape[0] == after.shape[1] for before, after in pairwise(weights))
-        widths = [len(layer) for layer in weights]
-        if not weights or not chained or [len(layer) for layer in biases] != widths or len(scale) != widths[-1]:
-            raise InvalidInput("`weights`, `biases` and `scale` of NeuralFeatures must fit together, layer after layer.")
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "biases", biases)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "intercept", bool(self.intercept))
-
-    @property
-    def dimension(self) -> int:
-        return len(self.scale)
-
-    @property
-    def digest(self) -> str:
-        """Eight letters that name these weights: a certificate says which network it is about."""
-        contents = b"".join(array.tobytes() for array in (*self.weights, *self.biases, self.scale))
-        return hashlib.sha256(contents).hexdigest()[:8]
-
-    def __repr__(self) -> str:
-        widths = [self.weights[0].shape[1], *(len(layer) for layer in self.weights)]
-        return f"NeuralFeatures({' -> '.join(map(str, widths))}, intercept={self.intercept}, digest={self.digest})"
-
-    def __call__(self, points: FloatArray) -> FloatArray:
-        if points.shape[1] != self.weights[0].shape[1]:
-            raise InvalidInput(f"NeuralFeatures take {self.weights[0].shape[1]}-d points (s, a). Got {points.shape[1]}-d ones.")
-        return np.asarray(self.scale * _hidden(self.weights, self.biases, points))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as .npz; the file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        shapes = np.array([layer.shape for layer in self.weights], dtype=np.int64)
-        flat = np.concatenate([array.ravel() for array in (*self.weights, *self.biases)])
-        with open(partial, "wb") as file:
-            np.savez(file, shapes=shapes, parameters=flat, scale=self.scale, intercept=np.array(self.intercept))
-        partial.replace(target)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NeuralFeatures:
-        """Read what `save` wrote; nothing in the file is executed."""
-        try:
-            loaded = np.load(path, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            with loaded as file:
-                shapes = [(int(rows), int(columns)) for rows, columns in file["shapes"]]
-                sizes = [rows * columns for rows, columns in shapes] + [rows for rows, _ in shapes]
-                parts = np.split(file["parameters"], np.cumsum(sizes))
-                if len(parts[-1]):
-                    raise ValueError("it holds more parameters than layers")
-                weights = tuple(part.reshape(shape) for part, shape in zip(parts[: len(shapes)], shapes, strict=True))
-                return cls(weights, tuple(parts[len(shapes) : -1]), file["scale"], bool(file["intercept"]))
-        except (OSError, KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
-            raise InvalidFile(f"{os.fspath(path)} does not hold saved NeuralFeatures ({error}).") from error
 
 
 @dataclass(frozen=True)
@@ -395,17 +317,10 @@ def _features(parameters: list[Any], problem: _Problem) -> NeuralFeatures:
     """The network as it is now, in NumPy, columns scaled to root mean square 1 / sqrt(m) over the training points."""
     arrays = [parameter.detach().numpy().copy() for parameter in parameters]
     weights, biases = tuple(arrays[::2]), tuple(arrays[1::2])
-    size = np.sqrt(np.mean(_hidden(weights, biases, problem.points) ** 2, axis=0))
+    size = np.sqrt(np.mean(hidden_layers(weights, biases, problem.points) ** 2, axis=0))
     # A unit that is 0 almost everywhere must not become the loudest one where it is not.
     size = np.maximum(size, 1e-3 * max(float(size.max()), 1e-12))
     return NeuralFeatures(weights, biases, 1 / (size * math.sqrt(len(size))))
-
-
-def _hidden(weights: Sequence[FloatArray], biases: Sequence[FloatArray], points: FloatArray) -> FloatArray:
-    layer = points
-    for w, b in zip(weights, biases, strict=True):
-        layer = np.tanh(layer @ w.T + b)
-    return layer
 
 
 def _spaced(data: Transitions, limit: int) -> Transitions:

@@ -33,13 +33,13 @@ app = typer.Typer(
 
 
 def exit_code(intervals: Sequence[ValueInterval]) -> int:
-    """0 when an interval says something, else why not."""
+    """0 when an interval says something and no class was refuted, else why not."""
     from ..result import Status
 
     statuses = {interval.status for interval in intervals}
-    if Status.OK in statuses:
-        return 0
-    return EXIT_VACUOUS if Status.VACUOUS in statuses else EXIT_INCONSISTENT
+    if Status.INCONSISTENT in statuses:
+        return EXIT_INCONSISTENT
+    return 0 if Status.OK in statuses else EXIT_VACUOUS
 
 
 def show(

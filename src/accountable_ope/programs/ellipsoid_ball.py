@@ -18,6 +18,7 @@ import numpy as np
 
 from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
+from .spheres import inside_ball, least_loss_multiplier, pull_to_ball, step_to_sphere
 
 UNIT = float(np.finfo(np.float64).eps)
 LINEAR = 1e-8
@@ -198,7 +199,7 @@ class _TwoMultipliers:
 
     def solve(self) -> DiagonalSolution:
         g, c, t0, s = self.g, self.c, self.t0, self.s
-        inside = _pull_to_ball(g, t0)
+        inside = pull_to_ball(g, t0)
         least = float(g @ (inside - t0) ** 2)
         self.least, self.inside = least, inside
         c_length = math.sqrt(float(c.dot(c)))
@@ -272,7 +273,7 @@ class _TwoMultipliers:
         for trial in range(100):
             if nu <= 0:
                 nu = float((np.abs(v) - b).max(initial=0.0))
-                inside = _inside_ball(v, b) if nu <= 0 else None
+                inside = inside_ball(v, b) if nu <= 0 else None
                 if inside is not None:
                     return (0.0, *inside)
                 nu = max(nu, 1e-300)
@@ -319,53 +320,8 @@ class _TwoMultipliers:
         offset = start - self.all_t0
         share = 1.0
         if float(self.all_g @ (offset + direction) ** 2) > self.s:
-            share = _step_to_sphere(offset, direction, self.all_g, self.s)
+            share = step_to_sphere(offset, direction, self.all_g, self.s)
         return np.asarray(start + share * direction)
-
-
-def _inside_ball(v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """v / b and 1 / b (0 where v = b = 0) when v / b lies in the unit ball."""
-    flat = b == 0
-    if v[flat].any():
-        return None
-    inverse = np.where(flat, 0.0, 1 / np.where(flat, 1.0, b))
-    t = v * inverse
-    return (t, inverse) if float(t @ t) <= 1 else None
-
-
-def _step_to_sphere(offset: FloatArray, direction: FloatArray, weights: FloatArray, limit: float) -> float:
-    """The largest step in [0, 1] with sum w (offset + step direction)^2 <= limit."""
-    a = float(weights @ direction**2)
-    b = float(weights @ (offset * direction))
-    c = float(weights @ offset**2) - limit
-    if a == 0 or c >= 0:
-        return 0.0
-    return min(1.0, max(0.0, (-b + math.sqrt(b * b - a * c)) / a))
-
-
-def _pull_to_ball(g: FloatArray, t0: FloatArray) -> FloatArray:
-    """argmin sum g (t - t0)^2 over the unit ball."""
-    t0 = np.where(g > 0, t0, 0.0)
-    if float(t0 @ t0) <= 1:
-        return t0
-    nu = _least_loss_multiplier(g, t0, 1.0)
-    t = g * t0 / (nu + g)
-    return np.asarray(t / max(1.0, float(np.linalg.norm(t))))
-
-
-def _least_loss_multiplier(g: FloatArray, t0: FloatArray, radius: float) -> float:
-    """nu > 0 with ||g t0 / (nu + g)|| = radius, by monotone Newton on 1/norm from below."""
-    v = g * t0
-    nu = max(1e-300, float((np.abs(v) / radius - g).max(initial=0.0)))
-    for _ in range(100):
-        denominator = nu + g
-        t = v / denominator
-        square = float(t @ t)
-        step = (math.sqrt(square) / radius - 1) * square / float((t * t) @ (1 / denominator))
-        if not math.isfinite(step) or step <= 4 * UNIT * nu:
-            break
-        nu += step
-    return nu
 
 
 def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
@@ -374,7 +330,7 @@ def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
     if radius is None or float(t[:p] @ t[:p]) <= radius**2:
         return LeastLoss(system.theta(t), system.least, system.least, 0.0)
     g, t0 = system.g[:p], system.centre[:p]
-    nu = _least_loss_multiplier(g, t0, radius)
+    nu = least_loss_multiplier(g, t0, radius)
     t[:p] = g * t0 / (nu + g)
     t[:p] *= min(1.0, radius / float(np.linalg.norm(t[:p])))
     bound = system.least + nu * (float(t0**2 @ (g / (nu + g))) - radius**2)
