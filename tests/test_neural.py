@@ -220,7 +220,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     np.save(array, np.zeros(3))
     np.savez(other, shapes=np.array([[2, 3]]), parameters=np.zeros(7), scale=np.ones(2), intercept=np.array(True))
     for path in (absent, text, array, other):
-        with pytest.raises(InvalidFile, match=re.escape(f"{path} does not hold saved NeuralFeatures")):
+        with pytest.raises(InvalidFile, match=re.escape(f"{path} is not a file of saved NeuralFeatures")):
             NeuralFeatures.load(path)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from .errors import InvalidFile, InvalidInput
 from .features import FeatureMap, RandomFourier, TabularFeatures
+from .io.files import load_arrays, save_arrays
 from .kernels import Gaussian, Kernel, Laplace
 from .sections import SectionBasis, SectionFeatures, Sections
 from .validation import FloatArray
@@ -52,28 +51,15 @@ def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
     arrays["theta"] = np.asarray(q.theta)
     if q.action_vectors is not None:
         arrays["action_vectors"] = np.asarray(q.action_vectors)
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        with open(partial, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        partial.replace(target)
-    except OSError as error:
-        raise InvalidFile(f"{target} cannot be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    save_arrays(path, arrays)
 
 
 def load_linear_q(path: str | os.PathLike[str]) -> LinearQ:
     """Read what `save_linear_q` wrote."""
+    arrays = load_arrays(path, "a saved Q function", ("kind", "numbers", "theta"))
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        with loaded as file:
-            arrays = {name: file[name] for name in file.files}
         return LinearQ(_features(arrays), arrays["theta"], arrays.get("action_vectors"))
-    except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
+    except (KeyError, ValueError, IndexError) as error:
         raise InvalidFile(f"{os.fspath(path)} is not a saved Q function ({error}).") from error
 
 

@@ -7,12 +7,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from .errors import InvalidFile, InvalidInput
+from .io.files import load_arrays, save_arrays
 from .validation import FloatArray, frozen, matrix, vector
 
 
@@ -63,31 +62,24 @@ class NeuralFeatures:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as .npz; the file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
         shapes = np.array([layer.shape for layer in self.weights], dtype=np.int64)
         flat = np.concatenate([array.ravel() for array in (*self.weights, *self.biases)])
-        with open(partial, "wb") as file:
-            np.savez(file, shapes=shapes, parameters=flat, scale=self.scale, intercept=np.array(self.intercept))
-        partial.replace(target)
+        save_arrays(path, {"shapes": shapes, "parameters": flat, "scale": self.scale, "intercept": np.array(self.intercept)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NeuralFeatures:
         """Read what `save` wrote; nothing in the file is executed."""
+        arrays = load_arrays(path, "a file of saved NeuralFeatures", ("shapes", "parameters", "scale", "intercept"))
         try:
-            loaded = np.load(path, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            with loaded as file:
-                shapes = [(int(rows), int(columns)) for rows, columns in file["shapes"]]
-                sizes = [rows * columns for rows, columns in shapes] + [rows for rows, _ in shapes]
-                parts = np.split(file["parameters"], np.cumsum(sizes))
-                if len(parts[-1]):
-                    raise ValueError("it holds more parameters than layers")
-                weights = tuple(part.reshape(shape) for part, shape in zip(parts[: len(shapes)], shapes, strict=True))
-                return cls(weights, tuple(parts[len(shapes) : -1]), file["scale"], bool(file["intercept"]))
-        except (OSError, KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
-            raise InvalidFile(f"{os.fspath(path)} does not hold saved NeuralFeatures ({error}).") from error
+            shapes = [(int(rows), int(columns)) for rows, columns in arrays["shapes"]]
+            sizes = [rows * columns for rows, columns in shapes] + [rows for rows, _ in shapes]
+            parts = np.split(arrays["parameters"], np.cumsum(sizes))
+            if len(parts[-1]):
+                raise ValueError("it holds more parameters than layers")
+            weights = tuple(part.reshape(shape) for part, shape in zip(parts[: len(shapes)], shapes, strict=True))
+            return cls(weights, tuple(parts[len(shapes) : -1]), arrays["scale"], bool(arrays["intercept"]))
+        except (ValueError, TypeError) as error:
+            raise InvalidFile(f"{os.fspath(path)} is not a file of saved NeuralFeatures ({error}).") from error
 
 
 def hidden_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], points: FloatArray) -> FloatArray:

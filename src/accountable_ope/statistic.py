@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from .bellman import BellmanSystem
 from .errors import InvalidFile, InvalidInput
+from .io.files import load_arrays, save_arrays
 from .kernels import Kernel
 from .quadratic import Quadratic
 from .reductions.finite_rank import reduce_pairs
 from .reductions.numpy_tiles import Progress, TileOptions
 from .validation import FloatArray, matrix, vector
+
+_STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,31 +68,18 @@ class KernelStatistic:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as .npz; the file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        with open(partial, "wb") as file:
-            np.savez(
-                file,
-                pair_gram=self.pair_gram,
-                diag_gram=self.diag_gram,
-                column_scale=self.column_scale,
-                scalars=np.array([self.count, self.kernel_supremum, self.kernel_error, self.has_remainder]),
-            )
-        partial.replace(target)
+        scalars = np.array([self.count, self.kernel_supremum, self.kernel_error, self.has_remainder])
+        save_arrays(path, dict(zip(_STORED, (self.pair_gram, self.diag_gram, self.column_scale, scalars), strict=True)))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> KernelStatistic:
         """Read what `save` wrote; nothing in the file is executed."""
-        try:
-            loaded = np.load(path, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            with loaded as file:
-                count, supremum, error, remainder = file["scalars"].tolist()
-                grams = file["pair_gram"], file["diag_gram"], file["column_scale"]
-                return cls(*grams, int(count), supremum, error, bool(remainder))
-        except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error_:
-            raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic ({error_}).") from error_
+        arrays = load_arrays(path, "a saved KernelStatistic", _STORED)
+        pair_gram, diag_gram, column_scale, scalars = (arrays[name] for name in _STORED)
+        if scalars.shape != (4,):
+            raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic (it has {scalars.size} scalars).")
+        count, supremum, error, remainder = scalars.tolist()
+        return cls(pair_gram, diag_gram, column_scale, int(count), supremum, error, bool(remainder))
 
 
 def kernel_statistic(

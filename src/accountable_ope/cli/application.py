@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..errors import InvalidFile
+from ..io.files import whole_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,14 +66,8 @@ def show(
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    try:
+    with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def print_json(document: Document) -> None:

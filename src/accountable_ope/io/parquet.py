@@ -24,6 +24,7 @@ from ..errors import InvalidFile, InvalidInput
 from ..policy import TabulatedPolicy
 from ..transitions import StartStates, Transitions
 from ..validation import FloatArray
+from .files import whole_file
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
     import pyarrow as pa
@@ -217,12 +218,5 @@ def _write(columns: list[tuple[str, ArrayLike]], path: str | os.PathLike[str]) -
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1]))
         else:
             arrays.append(pa.array(array))
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
+    with whole_file(path) as partial:
         pq.write_table(pa.table(arrays, names=names), partial, compression="zstd")
-        partial.replace(target)
-    except OSError as error:
-        raise InvalidFile(f"{target} cannot be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)

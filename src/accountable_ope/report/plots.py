@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..diagnosis import Diagnosis
-from ..errors import InvalidFile, InvalidInput, MissingExtra
+from ..errors import InvalidInput, MissingExtra
+from ..io.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,14 +30,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {target.name!r}.")
-    partial = target.with_name(target.stem + ".partial" + target.suffix)
-    try:
+    with whole_file(target) as partial:
         figure.savefig(partial, dpi=150)
-        partial.replace(target)
-    except OSError as error:
-        raise InvalidFile(f"{target} cannot be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> Figure:
