@@ -28,6 +28,7 @@ Method = Callable[[], Matrix]
 
 OURS = "NumPy tiles"
 TORCH = "torch tiles"
+TORCH_PORT = "our tiles in torch"
 KEOPS = "pykeops"
 SKLEARN = "scikit-learn"
 PAUSE = 0.3
@@ -50,6 +51,20 @@ def sklearn_rows(points: Matrix, columns: Matrix, bandwidth: float, rows: int = 
         block = rbf_kernel(points[start : start + rows], points, gamma=1 / bandwidth**2)
         total += columns[start : start + rows].T @ (block @ columns)
     return total
+
+
+def torch_plain_tiles(points: Any, columns: Any, bandwidth: float, size: int = 1024) -> Matrix:
+    """Tiles as one writes them in torch: squared distances, exp, product with the columns; every tile, none reused."""
+    import torch
+
+    x = points / bandwidth
+    squares = (x * x).sum(1)
+    product = torch.zeros_like(columns)
+    for i in range(0, len(x), size):
+        for j in range(0, len(x), size):
+            distances = squares[i : i + size, None] - 2 * (x[i : i + size] @ x[j : j + size].T) + squares[None, j : j + size]
+            product[i : i + size] += torch.exp(-distances) @ columns[j : j + size]
+    return (columns.T @ product).numpy()
 
 
 def torch_tiles(points: Any, columns: Any, bandwidth: float, rows: int = 1024, wide: int = 2048) -> Matrix:
@@ -96,10 +111,12 @@ def methods(points: Matrix, columns: Matrix, bandwidth: float, threads: int, dty
     few = slice(0, 500)
     found: dict[str, Method] = {
         OURS: partial(our_tiles, points, columns, bandwidth, threads, dtype == np.float32),
-        TORCH: partial(torch_tiles, torch.from_numpy(x), torch.from_numpy(c), bandwidth),
+        TORCH: partial(torch_plain_tiles, torch.from_numpy(x), torch.from_numpy(c), bandwidth),
+        TORCH_PORT: partial(torch_tiles, torch.from_numpy(x), torch.from_numpy(c), bandwidth),
     }
     our_tiles(points[few], columns[few], bandwidth, threads, dtype == np.float32)
-    torch_tiles(torch.from_numpy(x[few]), torch.from_numpy(c[few]), bandwidth)
+    for call in (torch_plain_tiles, torch_tiles):
+        call(torch.from_numpy(x[few]), torch.from_numpy(c[few]), bandwidth)
     if columns.shape[1] > SMALL_K:
         return found
     found[SKLEARN] = partial(sklearn_rows, x, c, bandwidth)

@@ -203,7 +203,7 @@ def _certificate(
     raised = bound + 8 * UNIT * size
     if point is not None:
         size += float(np.abs(objective) @ np.abs(point))
-        raised += 8 * UNIT * (size + float(multipliers @ [_terms(c, point) for c in feasible.constraints]))
+        raised += 8 * UNIT * (size + _weighted_terms(feasible, multipliers, point))
     extent = float(np.linalg.norm(objective)) * (feasible.norm_bound or 0.0)
     close = point is not None and raised - float(objective @ point) <= max(1e-6 * size, 1e-9 * extent)
     status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
@@ -212,12 +212,18 @@ def _certificate(
 
 def _recomputed(objective: FloatArray, feasible: FeasibleSet, multipliers: FloatArray, bound: float, theta: FloatArray) -> float:
     """The bound as a checker will compute it, where rounding may tell the two apart; computed again only where it may."""
-    size = abs(bound) + float(np.abs(objective) @ np.abs(theta))
-    pad = len(theta) * ROUNDING * float(multipliers @ [_terms(c, theta) for c in feasible.constraints])
-    if pad <= 1e-9 * size:
+    size = abs(bound) + float(np.abs(objective).dot(np.abs(theta)))
+    pad = len(theta) * ROUNDING * _weighted_terms(feasible, multipliers, theta)
+    if pad <= 1e-8 * size:
         return bound
     value, _ = lagrangian_value(Quadratic.linear(objective), feasible.constraints, multipliers)
     return max(bound, -value)
+
+
+def _weighted_terms(feasible: FeasibleSet, multipliers: FloatArray, theta: FloatArray) -> float:
+    """sum_j alpha_j * (size of what is added up in q_j), over the constraints that count."""
+    weights = multipliers.tolist()
+    return sum(alpha * _terms(c, theta) for c, alpha in zip(feasible.constraints, weights, strict=True) if alpha)
 
 
 def _terms(constraint: Constraint, theta: FloatArray) -> float:

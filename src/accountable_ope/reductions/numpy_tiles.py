@@ -94,8 +94,8 @@ def pair_sums(
             if progress is not None:
                 rest = (n - min(start + options.rows, n)) / n
                 progress(1 - rest * rest)
-    weighted = columns * kernel.diagonal(points)[:, None]
-    diag_gram = columns.T @ weighted
+        # With one thread too: the threads of BLAS stay busy for a while after a product, and would slow the next pass.
+        diag_gram = columns.T @ (columns * kernel.diagonal(points)[:, None])
     longest_sum = max(options.rows, options.columns) if options.single_precision else n
     return PairSums(
         pair_gram=total + total.T,
