@@ -18,7 +18,7 @@ import numpy as np
 
 from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
-from .spheres import inside_ball, least_loss_multiplier, pull_to_ball, step_to_sphere
+from .spheres import inside_ball, least_loss_multiplier, step_to_sphere
 
 UNIT = float(np.finfo(np.float64).eps)
 LINEAR = 1e-8
@@ -37,8 +37,11 @@ class DiagonalSolution:
 
 @dataclass(frozen=True, eq=False)
 class LeastLoss:
-    """The least loss over the ball: a point that attains it, and a lower bound that proves it (multiplier of the ball)."""
+    """The least loss over the ball: a point that attains it (t in the own coordinates of the loss), and a lower bound that
+    proves it (multiplier of the ball).
+    """
 
+    t: FloatArray
     theta: FloatArray
     loss: float
     lower_bound: float
@@ -80,10 +83,13 @@ class Decomposition:
     def loss(self, t: FloatArray) -> float:
         return self.least + float(self.g @ (t - self.centre) ** 2)
 
-    def maximise(self, c: FloatArray, limit: float, radius: float | None) -> DiagonalSolution:
-        """max c'theta subject to loss <= limit and, unless `radius` is None, the ball. The set must not be empty."""
+    def maximise(self, c: FloatArray, limit: float, radius: float | None, least: LeastLoss | None = None) -> DiagonalSolution:
+        """max c'theta subject to loss <= limit and, unless `radius` is None, the ball. The set must not be empty.
+
+        `least`, where it is known for this radius, saves finding it again.
+        """
         slack = max(limit - self.least, 0.0) + self.noise
-        return _maximise(self, self.coordinates(c), slack, radius)
+        return _maximise(self, self.coordinates(c), slack, radius, least)
 
     def least_loss(self, radius: float | None) -> LeastLoss:
         """min loss over the ball."""
@@ -136,7 +142,9 @@ def decompose(loss: Quadratic, penalised: BoolArray) -> Decomposition:
     )
 
 
-def _maximise(system: Decomposition, c: FloatArray, slack: float, radius: float | None) -> DiagonalSolution:
+def _maximise(
+    system: Decomposition, c: FloatArray, slack: float, radius: float | None, least: LeastLoss | None
+) -> DiagonalSolution:
     g, p = system.g, system.penalised
     largest = float(np.abs(c).max(initial=0.0))
     c = np.where(np.abs(c) > 4 * UNIT * largest, c, 0.0)
@@ -147,7 +155,8 @@ def _maximise(system: Decomposition, c: FloatArray, slack: float, radius: float 
         return _ellipsoid_only(system, c, slack)
     if c[p:][flat[p:]].any():
         return DiagonalSolution(math.inf, 0.0, 0.0, None)
-    return _TwoMultipliers(system, c, slack, radius).solve()
+    inside = (system.least_loss(radius) if least is None else least).t[:p] / radius
+    return _TwoMultipliers(system, c, slack, radius, inside).solve()
 
 
 def _ellipsoid_only(system: Decomposition, c: FloatArray, slack: float) -> DiagonalSolution:
@@ -178,9 +187,9 @@ class _DualPoint(NamedTuple):
 class _TwoMultipliers:
     """Both constraints, in units where the ball has radius 1, the largest g is 1 and the penalised part of c has length 1."""
 
-    def __init__(self, system: Decomposition, c: FloatArray, slack: float, radius: float) -> None:
+    def __init__(self, system: Decomposition, c: FloatArray, slack: float, radius: float, inside: FloatArray) -> None:
         p = system.penalised
-        self.system, self.radius = system, radius
+        self.system, self.radius, self.inside = system, radius, inside
         self.g_max, self.all_g, inverse = system.scaled
         self.c_size = math.sqrt(float(c.dot(c))) or 1.0
         c = c / self.c_size
@@ -199,14 +208,12 @@ class _TwoMultipliers:
 
     def solve(self) -> DiagonalSolution:
         g, c, t0, s = self.g, self.c, self.t0, self.s
-        inside = pull_to_ball(g, t0)
-        least = float(g @ (inside - t0) ** 2)
-        self.least, self.inside = least, inside
+        self.least = float(g @ (self.inside - t0) ** 2)
         c_length = math.sqrt(float(c.dot(c)))
         if self.free_length2 == 0:
             # The ball alone; when its maximiser satisfies the loss this is the answer.
             self.best = (self.free_value + c_length, 0.5 * c_length, 0.0)
-            t = c / c_length if c_length > 0 else inside
+            t = c / c_length if c_length > 0 else self.inside
             if float(g @ (t - t0) ** 2) <= s:
                 return self._result(t, self.free_t0)
         mu, t = self._search_mu(max(s, 1e-300))
@@ -328,13 +335,13 @@ def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
     p = system.penalised
     t = system.centre.copy()
     if radius is None or float(t[:p] @ t[:p]) <= radius**2:
-        return LeastLoss(system.theta(t), system.least, system.least, 0.0)
+        return LeastLoss(t, system.theta(t), system.least, system.least, 0.0)
     g, t0 = system.g[:p], system.centre[:p]
     nu = least_loss_multiplier(g, t0, radius)
     t[:p] = g * t0 / (nu + g)
     t[:p] *= min(1.0, radius / float(np.linalg.norm(t[:p])))
     bound = system.least + nu * (float(t0**2 @ (g / (nu + g))) - radius**2)
-    return LeastLoss(system.theta(t), system.loss(t), bound, nu)
+    return LeastLoss(t, system.theta(t), system.loss(t), bound, nu)
 
 
 def _least_norm(system: Decomposition, slack: float) -> FloatArray:

@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
-from .ellipsoid_ball import Decomposition, LeastLoss
+from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
 from .multipliers import DualSolution, maximise_dual
 
@@ -104,6 +104,10 @@ class FeasibleSet:
         """Whether the least loss provably exceeds the limit."""
         return self.least_loss.lower_bound > self.limit + self.rounding
 
+    def fastest(self, objective: FloatArray) -> DiagonalSolution:
+        """The largest objective'theta without the box, for a convex loss."""
+        return self.decomposition.maximise(objective, self.constraints[0].limit, self.norm_bound, self._least_in_ball)
+
     def contains(self, theta: FloatArray) -> bool:
         """Whether theta meets every constraint, up to rounding."""
         return all(c.quadratic(theta) <= c.limit + (self.rounding if c.role is Role.LOSS else 0.0) for c in self.constraints)
@@ -122,7 +126,7 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
         )
     if not feasible.decomposition.convex:
         return _by_multipliers(objective, feasible, None)
-    fast = feasible.decomposition.maximise(objective, feasible.constraints[0].limit, feasible.norm_bound)
+    fast = feasible.fastest(objective)
     multipliers = np.zeros(len(feasible.constraints))
     multipliers[0] = fast.loss_multiplier
     if feasible.norm_bound is not None:
@@ -223,7 +227,7 @@ def _recomputed(objective: FloatArray, feasible: FeasibleSet, multipliers: Float
 def _weighted_terms(feasible: FeasibleSet, multipliers: FloatArray, theta: FloatArray) -> float:
     """sum_j alpha_j * (size of what is added up in q_j), over the constraints that count."""
     weights = multipliers.tolist()
-    return sum(alpha * _terms(c, theta) for c, alpha in zip(feasible.constraints, weights, strict=True) if alpha)
+    return float(sum(alpha * _terms(c, theta) for c, alpha in zip(feasible.constraints, weights, strict=True) if alpha))
 
 
 def _terms(constraint: Constraint, theta: FloatArray) -> float:

@@ -31,16 +31,6 @@ def step_to_sphere(offset: FloatArray, direction: FloatArray, weights: FloatArra
     return min(1.0, max(0.0, (-b + math.sqrt(b * b - a * c)) / a))
 
 
-def pull_to_ball(g: FloatArray, t0: FloatArray) -> FloatArray:
-    """argmin sum g (t - t0)^2 over the unit ball."""
-    t0 = np.where(g > 0, t0, 0.0)
-    if float(t0 @ t0) <= 1:
-        return t0
-    nu = least_loss_multiplier(g, t0, 1.0)
-    t = g * t0 / (nu + g)
-    return np.asarray(t / max(1.0, float(np.linalg.norm(t))))
-
-
 def least_loss_multiplier(g: FloatArray, t0: FloatArray, radius: float) -> float:
     """nu > 0 with ||g t0 / (nu + g)|| = radius, by monotone Newton on 1/norm from below."""
     v = g * t0
