@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 # what the analyst asserts
 from .assumptions import Assumptions, RelativeNorm
-from .average_reward import bound_average_reward
 
 # the steps of bound_value
 from .bellman import BellmanSystem, bellman_residuals, bellman_system
-
-# results
-from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
 
 # errors
 from .errors import AopeError, InvalidFile, InvalidInput, MissingExtra
 
 # the class of Q functions
 from .features import FeatureMap, KernelSections, Precomputed, RandomFourier, TabularFeatures
-from .finite_features import bound_by_finite_features
-from .fitting import fit_q
+
+# bounds, and files
 from .interval import bound_ladder, bound_value
 from .io.parquet import load_starts, load_transitions, save_starts, save_transitions
 
 # test kernels
 from .kernels import Gaussian, Kernel, Laplace, Product, Tabular
-from .linear_q import LinearQ, load_linear_q, save_linear_q
 
 # the target policy
-from .neural import (
-    NeuralCandidate,
-    NeuralSelection,
-    NeuralTraining,
-    select_neural_features,
-    train_neural_features,
-)
-from .neural_features import NeuralFeatures
 from .policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
+
+# the small program, and results
 from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
@@ -43,22 +35,35 @@ from .quadratic import Quadratic
 from .radius import Guarantee, Radius
 from .reductions.numpy_tiles import TileOptions
 from .result import ClassCertificates, Status, ValueInterval
-
-# choices made on earlier episodes
-from .selection import (
-    PAPER_BANDWIDTHS,
-    Selection,
-    bound_rkhs,
-    bound_selected,
-    median_bandwidth,
-    pessimistic_union,
-    select,
-    state_choice,
-)
 from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
 
 # data
 from .transitions import StartStates, Transitions
+
+if TYPE_CHECKING:
+    from .average_reward import bound_average_reward
+    from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
+    from .finite_features import bound_by_finite_features
+    from .fitting import fit_q
+    from .linear_q import LinearQ, load_linear_q, save_linear_q
+    from .neural import (
+        NeuralCandidate,
+        NeuralSelection,
+        NeuralTraining,
+        select_neural_features,
+        train_neural_features,
+    )
+    from .neural_features import NeuralFeatures
+    from .selection import (
+        PAPER_BANDWIDTHS,
+        Selection,
+        bound_rkhs,
+        bound_selected,
+        median_bandwidth,
+        pessimistic_union,
+        select,
+        state_choice,
+    )
 
 __version__ = "0.1.0"
 
@@ -142,3 +147,71 @@ __all__ = [
     "u_statistic",
     "v_statistic",
 ]
+
+# What not every program needs is imported when it is first asked for: it would add a third to the time of the import.
+_LATER = (
+    ("average_reward", ("bound_average_reward",)),
+    (
+        "diagnosis",
+        (
+            "CorrectedQ",
+            "Correction",
+            "CorrectionStatus",
+            "Diagnosis",
+            "QColumns",
+            "Verdict",
+            "correct",
+            "diagnose",
+        ),
+    ),
+    ("finite_features", ("bound_by_finite_features",)),
+    ("fitting", ("fit_q",)),
+    (
+        "linear_q",
+        (
+            "LinearQ",
+            "load_linear_q",
+            "save_linear_q",
+        ),
+    ),
+    (
+        "neural",
+        (
+            "NeuralCandidate",
+            "NeuralSelection",
+            "NeuralTraining",
+            "select_neural_features",
+            "train_neural_features",
+        ),
+    ),
+    ("neural_features", ("NeuralFeatures",)),
+    (
+        "selection",
+        (
+            "PAPER_BANDWIDTHS",
+            "Selection",
+            "bound_rkhs",
+            "bound_selected",
+            "median_bandwidth",
+            "pessimistic_union",
+            "select",
+            "state_choice",
+        ),
+    ),
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a module of `_LATER`, or the module that holds the name."""
+    for module, names in _LATER:
+        if name == module:
+            return import_module(f".{module}", __name__)
+        if name in names:
+            value = getattr(import_module(f".{module}", __name__), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
