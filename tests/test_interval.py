@@ -221,6 +221,8 @@ def test_relative_norm_of_zero_bounds_nothing():
     free = bound(small, dataclasses.replace(facts, norm_bound=None))
     assert (interval.lower, interval.upper) == (free.lower, free.upper)
     assert any("bounds nothing" in line for line in interval.assumed())
+    assert any("Rounding is counted" in line for line in interval.assumed())
+    assert not any("Rounding is counted" in line for line in bound().assumed())  # a small declared norm covers it
 
 
 def test_undiscounted_episodes_with_reward_at_the_end():

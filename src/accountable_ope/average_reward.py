@@ -335,7 +335,7 @@ def _premises(
     if declared.norm_bound is not None:
         lines.append(f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared.")
     elif any(one.norm_bound is None for one in classes):
-        lines.append("No bound on the norm of Q.")
+        lines.append("No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span.")
     what = "V" if exact_policy else "Q"
     spans = " or ".join(dict.fromkeys(f"{one.span:.4g}" for one in classes))
     lines.append(f"From these follows: {what} has a span of at most {spans}; a constant of Q cancels and is left out.")

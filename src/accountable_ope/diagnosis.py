@@ -49,6 +49,7 @@ class QColumns:
 
 
 AnyQ = QFunction | ValuePredictor | QColumns
+AnyClass = FeatureMap | KernelSections | Precomputed
 
 
 class Verdict(Enum):
@@ -93,7 +94,7 @@ def diagnose(
     *,
     assumptions: Assumptions,
     kernel: Kernel,
-    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+    features: AnyClass | Sequence[AnyClass],
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
@@ -105,19 +106,7 @@ def diagnose(
     event behind the guarantee is about the true Q alone.
     """
     anchor = anchor_values(q, data, starts, policy)
-    interval = bound_ladder(
-        data,
-        starts,
-        policy,
-        assumptions=assumptions,
-        kernel=kernel,
-        features=features,
-        radii=(radius,),
-        delta=delta,
-        options=options,
-        progress=progress,
-        anchor=anchor,
-    )[0]
+    interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
     residuals = data.rewards + assumptions.discount * np.where(data.terminated, 0.0, anchor.at_next) - anchor.at_data
@@ -204,7 +193,7 @@ def correct(
     *,
     assumptions: Assumptions,
     kernel: Kernel,
-    features: FeatureMap | KernelSections | Precomputed,
+    features: AnyClass,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
@@ -214,19 +203,7 @@ def correct(
     if radius_rule(radius).loss is not LossKind.V:
         raise InvalidInput(f"`radius` of a correction must bound the V-statistic, which is convex. Got {radius!r}.")
     anchor = anchor_values(q, data, starts, policy)
-    interval = bound_ladder(
-        data,
-        starts,
-        policy,
-        assumptions=assumptions,
-        kernel=kernel,
-        features=features,
-        radii=(radius,),
-        delta=delta,
-        options=options,
-        progress=progress,
-        anchor=anchor,
-    )[0]
+    interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
     system = bellman_system(data, starts, policy, features, assumptions.discount, anchor)
     part = interval.certificates[0]
     loss, limit = part.statistic.v_loss(), interval.radius.total
@@ -272,6 +249,35 @@ def anchor_values(q: AnyQ, data: Transitions, starts: StartStates, policy: Polic
     at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
     at_start = q_expected(function, starts.states, policy, finite=data.finite_actions)
     return AnchorValues(q_at(function, data.states, data.actions), at_next, at_start)
+
+
+def _anchored(
+    anchor: AnchorValues,
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: AnyClass | Sequence[AnyClass],
+    radius: str,
+    delta: float,
+    options: TileOptions | None,
+    progress: Progress | None,
+) -> ValueInterval:
+    """The post-hoc interval: the class is anchor + features."""
+    return bound_ladder(
+        data,
+        starts,
+        policy,
+        assumptions=assumptions,
+        kernel=kernel,
+        features=features,
+        radii=(radius,),
+        delta=delta,
+        options=options,
+        progress=progress,
+        anchor=anchor,
+    )[0]
 
 
 def _as_function(q: AnyQ) -> QFunction:

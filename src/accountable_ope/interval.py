@@ -16,7 +16,7 @@ from .errors import InvalidInput
 from .features import FeatureMap, KernelSections, Precomputed
 from .kernels import Kernel
 from .policy import Policy, SampledPolicy
-from .premises import value_premises
+from .premises import counted_norm, value_premises
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
 from .programs.lagrangian import Constraint, Role
@@ -172,12 +172,12 @@ def effective_starts(starts: StartStates, policy: Policy) -> float:
 def rounding_slack(statistic: KernelStatistic, assumptions: Assumptions, ranges: ValueRanges, system: BellmanSystem) -> float:
     """kernel_error * (mean of |Z||theta| + |v|)^2: how far rounding can move the loss of the true Q.
 
-    The penalised part of theta has the declared norm, or at most sqrt(m) times the largest value: coefficients beyond that cancel
-    each other, which no norm bound worth declaring allows.
+    The penalised part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
+    the premises say so.
     """
     scale, penalised = statistic.column_scale[: system.dimension], system.penalised
     largest_value = max(map(abs, ranges.value))
-    norm = math.sqrt(system.dimension) * largest_value
+    norm = counted_norm(system.dimension, ranges)
     if isinstance(assumptions.norm_bound, float):
         norm = min(norm, assumptions.norm_bound)
     residual_size = norm * float(np.linalg.norm(scale[penalised])) + float(statistic.column_scale[system.dimension])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges
@@ -38,6 +39,7 @@ def value_premises(
     else:
         lines.append("No state is terminal" + (" (no row is terminated)." if facts.terminates is None else ", as declared."))
     lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
+    lines += rounding_premises(facts, ranges, parts)
     lines.append(kernel_premise(kernel))
     if sampled_starts:
         lines.append(SAMPLED_STARTS)
@@ -49,6 +51,19 @@ def reward_premise(facts: Assumptions) -> str:
     low, high = facts.reward_range
     noise = "it may be random given (s, a)." if facts.reward_noise else "it is a function of (s, a)."
     return f"Every reward lies in [{low:g}, {high:g}]; {noise}"
+
+
+def counted_norm(dimension: int, ranges: ValueRanges) -> float:
+    """Coefficients up to this norm enter the rounding slack: sqrt(m) times the largest value, enough for one-hot features."""
+    return math.sqrt(dimension) * max(map(abs, ranges.value))
+
+
+def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassCertificates]) -> list[str]:
+    """Where the norm bound allows larger coefficients than rounding is counted for, that they are not that large."""
+    counted = max(counted_norm(part.statistic.dimension, ranges) for part in parts)
+    if isinstance(facts.norm_bound, float) and facts.norm_bound <= counted:
+        return []
+    return [f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."]
 
 
 def kernel_premise(kernel: str) -> str:

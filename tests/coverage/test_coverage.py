@@ -31,7 +31,7 @@ class Family:
     draw: Callable[[np.random.Generator], aope.Transitions]
 
 
-def tabular(mdp: TabularMDP, target: np.ndarray, facts: aope.Assumptions, draw, **declared) -> Family:
+def tabular(mdp: TabularMDP, target: np.ndarray, facts: aope.Assumptions, draw) -> Family:
     policy = mdp.policy(target)
     live = np.flatnonzero(~mdp.terminal).astype(float)
     features = aope.TabularFeatures.grid(live, policy.action_vectors, intercept=False)
