@@ -14,7 +14,7 @@ from .assumptions import Assumptions
 from .bellman import AnchorValues, QFunction, bellman_system, q_at, q_expected
 from .errors import InvalidInput
 from .features import FeatureMap, KernelSections, Precomputed
-from .interval import DEFAULT_RADIUS, bound_ladder
+from .interval import bound_ladder
 from .kernels import Kernel
 from .linear_q import LinearQ, save_linear_q
 from .policy import Policy, state_action_points
@@ -95,7 +95,7 @@ def diagnose(
     assumptions: Assumptions,
     kernel: Kernel,
     features: AnyClass | Sequence[AnyClass],
-    radius: str = DEFAULT_RADIUS,
+    radius: str = "azuma",
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -194,7 +194,7 @@ def correct(
     assumptions: Assumptions,
     kernel: Kernel,
     features: AnyClass,
-    radius: str = DEFAULT_RADIUS,
+    radius: str = "azuma",
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,

@@ -31,6 +31,34 @@ class FeatureMap(Protocol):
     def __call__(self, points: FloatArray) -> FloatArray: ...
 
 
+@runtime_checkable
+class BoundedFeatures(Protocol):
+    """A feature map that knows how far apart phi(x) and phi(y) can be: without it only declared ranges bound a residual."""
+
+    @property
+    def diameter(self) -> float:
+        """sup ||phi(x) - phi(y)|| over all points."""
+        ...
+
+
+@runtime_checkable
+class SmoothFeatures(Protocol):
+    """A feature map that knows how much phi can change nearby, so that a grid says something about the points between."""
+
+    def spread(self, half_widths: FloatArray) -> float:
+        """sup ||phi(x + d) - phi(x)|| over all x and all d with |d_j| <= half_widths_j."""
+        ...
+
+
+def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
+    """`spread` of cos(w_k'x + b_k) / sqrt(m): |cos a - cos b| <= |a - b|, so it is at most sup ||W d|| / sqrt(m)."""
+    scaled = frequencies * half_widths
+    moving = int(np.count_nonzero(half_widths))
+    by_norm = float(np.linalg.norm(scaled, 2)) * np.sqrt(moving) if moving else 0.0
+    by_column = float(np.linalg.norm(scaled, axis=0).sum())
+    return float(min(by_norm, by_column) / np.sqrt(len(frequencies)))
+
+
 @dataclass(frozen=True)
 class RandomFourier:
     """phi_k(x) = cos(w_k'x + b_k) / sqrt(m), w_k ~ N(0, I / h^2), b_k ~ U[0, 2 pi], k = 1..m.
@@ -55,6 +83,14 @@ class RandomFourier:
         w = generator.normal(size=(self.dimension, point_dimension)) / self.bandwidth
         b = generator.uniform(0.0, 2 * np.pi, self.dimension)
         return w, b
+
+    @property
+    def diameter(self) -> float:
+        """Every cosine changes by at most 2."""
+        return 2.0
+
+    def spread(self, half_widths: FloatArray) -> float:
+        return cosine_spread(self.frequencies(len(half_widths))[0], half_widths)
 
     def __call__(self, points: FloatArray) -> FloatArray:
         w, b = self.frequencies(points.shape[1])
@@ -92,6 +128,11 @@ class TabularFeatures:
     def dimension(self) -> int:
         return len(self.points)
 
+    @property
+    def diameter(self) -> float:
+        """Two different unit vectors."""
+        return float(np.sqrt(2.0))
+
     def __call__(self, points: FloatArray) -> FloatArray:
         if points.shape[1] != self.points.shape[1]:
             raise InvalidInput(f"TabularFeatures lists {self.points.shape[1]}-d points (s, a). Got {points.shape[1]}-d ones.")
@@ -125,6 +166,11 @@ class KernelSections:
     def __post_init__(self) -> None:
         if self.landmarks is not None:
             whole(self.landmarks, "landmarks", least=1)
+
+    @property
+    def diameter(self) -> float:
+        """||K0(x, .) - K0(y, .)||^2 = K0(x, x) + K0(y, y) - 2 K0(x, y) <= 2 sup K0 where K0 has no negative values."""
+        return float(np.sqrt((2.0 if self.kernel.nonnegative else 4.0) * self.kernel.supremum))
 
     def memory(self, count: int) -> int:
         """About how many bytes the coordinates of `count` transitions and the program take."""

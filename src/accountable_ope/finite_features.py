@@ -21,13 +21,13 @@ from .bellman import bellman_system
 from .concentration.accounting import DeltaSplit, start_radius
 from .errors import InvalidInput
 from .features import RandomFourier
-from .interval import DEFAULT_RADIUS, effective_starts, prepare_ranges, rounding_slack, solve_class
 from .kernels import Kernel
 from .policy import Policy
 from .premises import value_premises
 from .radius import LossKind, RadiusInputs, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
 from .result import ValueInterval, clip, hull
+from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class
 from .statistic import kernel_statistic
 from .transitions import StartStates, Transitions
 from .validation import number, probability_level
@@ -66,7 +66,7 @@ def bound_by_finite_features(
     kernel: Kernel,
     features: RandomFourier,
     coefficient_variance: float,
-    radius: str = DEFAULT_RADIUS,
+    radius: str = "azuma",
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -106,7 +106,14 @@ def bound_by_finite_features(
     unclipped = hull([part], start_error)
     lower, upper, status = clip(unclipped, ranges.value)
     premises = value_premises(
-        assumptions, ranges, [part], kernel=repr(kernel), terminates=terminates, sampled_starts=not exact, anchored=False
+        assumptions,
+        ranges,
+        [part],
+        kernel=repr(kernel),
+        terminates=terminates,
+        sampled_starts=not exact,
+        anchored=False,
+        radius=rule,
     )
     return ValueInterval(
         lower=lower,

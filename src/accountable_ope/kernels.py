@@ -58,6 +58,10 @@ class FiniteRank(Protocol):
         """Psi'C, (features, k)."""
         ...
 
+    def gram(self, points: FloatArray) -> FloatArray:
+        """Psi'Psi, (features, features)."""
+        ...
+
 
 def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
     """The whole matrix K(x_i, y_j), for small inputs."""
@@ -138,6 +142,10 @@ class Tabular:
         _, labels = np.unique(row_keys(points), return_inverse=True)
         labels = labels.reshape(-1)
         return np.column_stack([np.bincount(labels, weights=column) for column in columns.T])
+
+    def gram(self, points: FloatArray) -> FloatArray:
+        """How often each point occurs, on the diagonal."""
+        return np.diag(np.unique(row_keys(points), return_counts=True)[1].astype(np.float64))
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))

@@ -46,6 +46,16 @@ class NeuralFeatures:
         return len(self.scale)
 
     @property
+    def diameter(self) -> float:
+        """Every hyperbolic tangent lies in (-1, 1)."""
+        return 2 * float(np.linalg.norm(self.scale))
+
+    def spread(self, half_widths: FloatArray) -> float:
+        """The hyperbolic tangent has slope at most 1: the product of the layers' norms, a coarse bound."""
+        growth = float(np.prod([np.linalg.norm(layer, 2) for layer in self.weights]))
+        return float(np.abs(self.scale).max()) * growth * float(np.linalg.norm(half_widths))
+
+    @property
     def digest(self) -> str:
         """Eight letters that name these weights: a certificate says which network it is about."""
         contents = b"".join(array.tobytes() for array in (*self.weights, *self.biases, self.scale))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .radius import Guarantee, RadiusRule
 from .result import ClassCertificates
 
 ORDER = "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
@@ -21,6 +22,7 @@ def value_premises(
     terminates: bool,
     sampled_starts: bool,
     anchored: bool,
+    radius: RadiusRule,
 ) -> tuple[str, ...]:
     """What an interval for the value of a policy rests on."""
     low, high = ranges.value
@@ -41,9 +43,26 @@ def value_premises(
     lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
     lines += rounding_premises(facts, ranges, parts)
     lines.append(kernel_premise(kernel))
+    lines += radius_premises(facts, parts, radius)
     if sampled_starts:
         lines.append(SAMPLED_STARTS)
     return tuple(lines)
+
+
+def radius_premises(facts: Assumptions, parts: Sequence[ClassCertificates], radius: RadiusRule) -> list[str]:
+    """What one radius needs beyond the others."""
+    lines = []
+    boxed = any(part.tightening is not None and part.tightening.tight.range.slack > 0 for part in parts)
+    if boxed and facts.state_box is not None:
+        sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
+        lines.append(f"Every state lies in {sides}, as declared.")
+    if radius.cut:
+        lines.append("Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones.")
+    if radius.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
+        lines.append("Given the past, Bellman residuals of Q are symmetric about 0, as declared.")
+    if radius.guarantee is Guarantee.ASYMPTOTIC:
+        lines.append("There are enough rows for the asymptotic law of the loss; nothing says how many that is.")
+    return lines
 
 
 def reward_premise(facts: Assumptions) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .assumptions import ValueRanges
-from .concentration.martingale import azuma
+from .concentration.envelope import Envelope, SymmetricEnvelope, rate_mixture
+from .concentration.martingale import azuma, azuma_anytime
 from .concentration.paper import hoeffding_u, hoeffding_v, largest_loss
 from .errors import InvalidInput
 
@@ -27,12 +28,22 @@ class LossKind(Enum):
     U = "U-statistic"
 
 
+class Method(Enum):
+    """How a radius comes about."""
+
+    CONSTANT = "one number, known before the data"
+    FOLLOWING = "a number that follows the largest variance of the set, iterated"
+    JOINT = "a bound that follows the variance of each Q, iterated"
+    SELF_NORMALIZED = "one number for a loss weighed by the data's own covariance"
+    BOOTSTRAP = "a quantile of resampled losses"
+
+
 @dataclass(frozen=True)
 class Radius:
     """P(loss of the true Q <= level) >= 1 - delta.
 
-    uses:     the declared quantity that it rests on, in short.
-    level:    lambda_K, what the theorem gives.
+    uses:     the quantity that it rests on, in short.
+    level:    lambda_K, what the theorem gives; for a radius that follows the variance, its value at the largest variance left.
     rounding: what is added for the rounding of the statistic, so that the bound holds for the loss as it was computed.
     """
 
@@ -62,25 +73,40 @@ class RadiusInputs:
 
 @dataclass(frozen=True)
 class RadiusRule:
-    """A theorem as a function of the inputs, with its name and the declared quantity that it rests on."""
+    """A theorem with its name: as a number (level), or as an envelope of the variance.
+
+    level:    lambda_K from the inputs, None where the data are needed for it.
+    envelope: from (range of a step, number of transitions, delta), None where the radius does not follow the variance.
+    cut:      whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
+    """
 
     name: str
     theorem: str
     uses: Callable[[RadiusInputs], str]
     guarantee: Guarantee
     loss: LossKind
-    level: Callable[[RadiusInputs], float]
+    method: Method = Method.CONSTANT
+    level: Callable[[RadiusInputs], float] | None = None
+    envelope: Callable[[float, int, float], Envelope] | None = None
+    cut: bool = False
 
     def radius(self, inputs: RadiusInputs, rounding: float) -> Radius:
+        """The radius of a rule that is one number."""
+        if self.level is None:
+            raise InvalidInput(f"The radius {self.name!r} depends on the data; {self.method.value}.")
+        return self.at(self.level(inputs), self.uses(inputs), inputs.delta, rounding)
+
+    def at(self, level: float, uses: str, delta: float, rounding: float) -> Radius:
+        """The radius at a level that was found from the data."""
         return Radius(
             name=self.name,
             theorem=self.theorem,
-            uses=self.uses(inputs),
+            uses=uses,
             guarantee=self.guarantee,
             loss=self.loss,
-            level=self.level(inputs),
+            level=level,
             rounding=rounding,
-            delta=inputs.delta,
+            delta=delta,
         )
 
 
@@ -100,23 +126,75 @@ def _width(x: RadiusInputs) -> str:
     return f"width {x.ranges.residual_width:.4g}"
 
 
+def _symmetric(step_range: float, count: int, delta: float) -> Envelope:
+    """Theorem D; rho only says where it is tightest, at about the variance of residuals of a hundredth of their range."""
+    return SymmetricEnvelope(5e-5 * count * step_range**2, delta)
+
+
+_FINITE, _V = Guarantee.FINITE_SAMPLE, LossKind.V
+
 RULES: tuple[RadiusRule, ...] = (
-    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", _sup, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(False)),
-    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", _sup, Guarantee.FINITE_SAMPLE, LossKind.U, _hoeffding_u(False)),
-    RadiusRule(
-        "hoeffding-printed", "Hoeffding, V-statistic, as printed", _sup, Guarantee.FINITE_SAMPLE, LossKind.V, _hoeffding_v(True)
-    ),
+    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", _sup, _FINITE, _V, level=_hoeffding_v(False)),
+    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", _sup, _FINITE, LossKind.U, level=_hoeffding_u(False)),
+    RadiusRule("hoeffding-printed", "Hoeffding, V-statistic, as printed", _sup, _FINITE, _V, level=_hoeffding_v(True)),
     RadiusRule(
         "azuma",
         "Hilbert-space Azuma-Hoeffding (Theorem A)",
         _width,
-        Guarantee.FINITE_SAMPLE,
-        LossKind.V,
-        lambda x: azuma(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta),
+        _FINITE,
+        _V,
+        level=lambda x: azuma(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta),
     ),
+    RadiusRule(
+        "azuma-anytime",
+        "Azuma-Hoeffding for all n at once (Theorem A')",
+        _width,
+        _FINITE,
+        _V,
+        level=lambda x: azuma_anytime(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta, x.count),
+    ),
+    RadiusRule("self-normalized", "Self-normalised martingale (Theorem C)", _width, _FINITE, _V, method=Method.SELF_NORMALIZED),
+    RadiusRule(
+        "empirical-bernstein",
+        "Empirical Bernstein in Hilbert space (Theorem B), tightened",
+        _width,
+        _FINITE,
+        _V,
+        method=Method.FOLLOWING,
+        envelope=rate_mixture,
+    ),
+    RadiusRule(
+        "certified",
+        "Empirical Bernstein with the variance inside the constraint (Theorem B, joint)",
+        _width,
+        _FINITE,
+        _V,
+        method=Method.JOINT,
+        envelope=rate_mixture,
+    ),
+    RadiusRule(
+        "certified-cut",
+        "Empirical Bernstein, joint, and a weighted sum of residuals (Theorem B, twice)",
+        _width,
+        _FINITE,
+        _V,
+        method=Method.JOINT,
+        envelope=rate_mixture,
+        cut=True,
+    ),
+    RadiusRule(
+        "symmetric",
+        "Symmetric residuals (Theorem D), joint",
+        _width,
+        Guarantee.FINITE_SAMPLE_DECLARED_NOISE,
+        _V,
+        method=Method.JOINT,
+        envelope=_symmetric,
+    ),
+    RadiusRule("wild", "Wild bootstrap", _width, Guarantee.ASYMPTOTIC, _V, method=Method.BOOTSTRAP),
 )
 
-LADDER = ("hoeffding", "hoeffding-u", "azuma")
+LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
 
 

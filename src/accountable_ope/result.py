@@ -14,6 +14,7 @@ from .concentration.accounting import DeltaSplit
 from .programs.certificate import Certificate, SolveStatus
 from .radius import Guarantee, Radius
 from .statistic import KernelStatistic
+from .tightening import Tightening
 
 
 class Status(Enum):
@@ -36,7 +37,8 @@ class ClassCertificates:
 
     least_loss is the smallest loss over ball and box. misfit: where the class is inconsistent, every function of it differs
     from Q somewhere by at least this much, with probability 1 - delta. offset is the value of the Q at which the class is
-    anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program.
+    anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program. tightening:
+    the iteration behind a radius that follows the variance.
     """
 
     features: str
@@ -50,14 +52,17 @@ class ClassCertificates:
     note: str = ""
     offset: float = 0.0
     missed: float = 0.0
+    tightening: Tightening | None = None
 
     @property
     def consistent(self) -> bool:
         return self.upper.status is not SolveStatus.EMPTY
 
     def check(self) -> bool:
-        """Both certificates hold, and their loss constraint is the one that the statistic gives."""
-        return self.upper.check().valid and self.lower.check().valid and self._same_loss()
+        """Both certificates hold, and their loss constraints are those that the statistic gives."""
+        if not (self.upper.check().valid and self.lower.check().valid):
+            return False
+        return self._same_loss() if self.tightening is None else self.tightening.check(self.upper, self.lower)
 
     def _same_loss(self) -> bool:
         loss = self.upper.constraints[0].quadratic

@@ -51,6 +51,10 @@ class KernelStatistic:
         """The U-statistic as a quadratic of theta; it need not be convex."""
         return self._loss((self.pair_gram - self.diag_gram) / (self.count * (self.count - 1)))
 
+    def variance(self) -> Quadratic:
+        """V_n / n^2 as a quadratic of theta: sum_i K(x_i, x_i) eps_i(theta)^2 / n^2."""
+        return self._loss(self.diag_gram / self.count**2)
+
     def _loss(self, gram: FloatArray) -> Quadratic:
         m = self.dimension
         return Quadratic(gram[:m, :m], gram[:m, m], float(gram[m, m]))
@@ -65,6 +69,11 @@ class KernelStatistic:
     def missed(self) -> float:
         """sqrt(tau'K tau) / n: what an unseen part of norm one can add to the square root of the V-statistic."""
         return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
+
+    @property
+    def missed_variance(self) -> float:
+        """sqrt(sum_i tau_i^2 K(x_i, x_i)) / n: what an unseen part of norm one can add to the square root of V_n / n^2."""
+        return float(np.sqrt(max(self.diag_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as .npz; the file appears whole or not at all."""

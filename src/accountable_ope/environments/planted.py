@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InvalidInput
+from ..features import cosine_spread
 from ..policy import DiscretePolicy, state_action_points
 from ..transitions import StartStates, Transitions
 from ..validation import FloatArray, IntArray, frozen, number, positive, whole
@@ -26,6 +27,14 @@ class PlantedFeatures:
     @property
     def dimension(self) -> int:
         return len(self.phases)
+
+    @property
+    def diameter(self) -> float:
+        """Every cosine changes by at most 2."""
+        return 2.0
+
+    def spread(self, half_widths: FloatArray) -> float:
+        return cosine_spread(self.frequencies, half_widths)
 
     def __repr__(self) -> str:
         return f"PlantedFeatures(dimension={self.dimension}, intercept={self.intercept})"

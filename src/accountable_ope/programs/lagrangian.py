@@ -51,6 +51,11 @@ class Lagrangian:
     factor: FloatArray
     scale: FloatArray
 
+    @property
+    def log_determinant(self) -> float:
+        """log det H."""
+        return 2 * float(np.log(np.diagonal(self.factor)).sum() - np.log(self.scale).sum())
+
     def solve(self, right: FloatArray) -> FloatArray:
         """H^{-1} right, H = A_0 + sum_j alpha_j A_j."""
         from scipy.linalg.lapack import dpotrs

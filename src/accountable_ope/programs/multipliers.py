@@ -1,8 +1,9 @@
 """Lower bounds of a quadratic over an intersection of quadratics, by Newton's method on the Lagrange multipliers.
 
 min q0(theta) subject to q_j(theta) <= limit_j has the concave dual d(alpha) = inf_theta q0 + sum_j alpha_j (q_j - limit_j). Every
-alpha >= 0 gives a valid bound, whether the quadratics are convex or not; a barrier keeps alpha positive and the matrix positive
-definite, and along its path theta(alpha) is strictly feasible with a gap of (number of constraints) * weight.
+alpha >= 0 gives a valid bound, whether the quadratics are convex or not. A barrier keeps alpha positive; where a quadratic is not
+convex, log det of the matrix keeps that positive definite (the dual is then a small semidefinite program). On the path of the
+barrier the gap is weight * (number of constraints, plus the dimension where the determinant counts).
 """
 
 from __future__ import annotations
@@ -41,11 +42,17 @@ def maximise_dual(
     alpha, current = here
     best = DualSolution(alpha, current.value, current.theta)
     weight = _first_weight(constraints, alpha, current)
+    determinant = not _convex(objective, constraints)
+    degree = len(constraints) + (len(objective.a) if determinant else 0)
     stalled = 0
     for _ in range(NEWTON_STEPS):
         slack = _slack(constraints, current.theta)
         gradient = slack + weight / alpha
         curvature = _curvature(constraints, current) + np.diag(weight / alpha**2)
+        if determinant:
+            first, second = _determinant_terms(constraints, current)
+            gradient += weight * first
+            curvature += weight * second
         # In units of alpha the system is well scaled whatever the units of the constraints.
         try:
             step = alpha * np.linalg.solve(alpha[:, None] * curvature * alpha, alpha * gradient)
@@ -57,7 +64,7 @@ def maximise_dual(
             if stalled > 3:
                 break
             continue
-        moved = _line_search(objective, constraints, alpha, current, step, weight, decrement)
+        moved = _line_search(objective, constraints, alpha, current, step, weight, decrement, determinant)
         if moved is None:
             break
         alpha, current = moved
@@ -65,7 +72,7 @@ def maximise_dual(
             best = DualSolution(alpha, current.value, current.theta)
         if decrement <= 0.1 * weight:
             enough = max(relative_gap * abs(current.value), 1e-3 * relative_gap * current.magnitude, absolute_gap)
-            if weight * len(constraints) <= enough:
+            if weight * degree <= enough:
                 break
             weight *= 0.1
     return DualSolution(best.multipliers, best.bound, current.theta)
@@ -74,7 +81,8 @@ def maximise_dual(
 def _first_point(
     objective: Quadratic, constraints: tuple[Constraint, ...], start: FloatArray
 ) -> tuple[FloatArray, Lagrangian] | None:
-    """The start, with the multipliers of indefinite constraints reduced until the matrix is positive definite."""
+    """The start, with the multipliers of indefinite constraints reduced (and, against an objective that is not convex, the others
+    raised) until the matrix is positive definite."""
     alpha = start.copy()
     indefinite = None
     for _ in range(60):
@@ -82,12 +90,32 @@ def _first_point(
         if found is not None:
             return alpha, found
         if indefinite is None:
-            indefinite = np.array([float(np.linalg.eigvalsh(c.quadratic.A)[0]) < 0 for c in constraints])
-        if indefinite.any() and not indefinite.all():
-            alpha = np.where(indefinite, alpha * 0.1, alpha)
-        else:
-            alpha = alpha * 10
+            indefinite = np.array([_indefinite(c.quadratic) for c in constraints])
+            growth = 10.0 if indefinite.all() or not indefinite.any() or _indefinite(objective) else 1.0
+        alpha = np.where(indefinite & ~indefinite.all(), alpha * 0.1, alpha * growth)
     return None
+
+
+def _indefinite(q: Quadratic) -> bool:
+    return bool(q.A.any()) and float(np.linalg.eigvalsh(q.A)[0]) < 0
+
+
+def _convex(objective: Quadratic, constraints: tuple[Constraint, ...]) -> bool:
+    """Whether every matrix is positive semi-definite, up to rounding."""
+    for q in (objective, *(c.quadratic for c in constraints)):
+        if q.A.any():
+            values = np.linalg.eigvalsh(q.A)
+            if values[0] < -1e-12 * len(values) * abs(values[-1]):
+                return False
+    return True
+
+
+def _determinant_terms(constraints: tuple[Constraint, ...], current: Lagrangian) -> tuple[FloatArray, FloatArray]:
+    """tr(H^{-1}A_j), and tr(H^{-1}A_j H^{-1}A_k)."""
+    turned = [current.solve(c.quadratic.A) for c in constraints]
+    flat = np.array([one.ravel() for one in turned])
+    across = np.array([one.T.ravel() for one in turned])
+    return np.array([np.trace(one) for one in turned]), flat @ across.T
 
 
 def _first_weight(constraints: tuple[Constraint, ...], alpha: FloatArray, current: Lagrangian) -> float:
@@ -114,19 +142,26 @@ def _line_search(
     step: FloatArray,
     weight: float,
     decrement: float,
+    determinant: bool,
 ) -> tuple[FloatArray, Lagrangian] | None:
     """Backtrack until the barrier function grows, alpha stays positive and the matrix positive definite."""
     if not np.isfinite(step).all():
         return None
     negative = step < 0
     share = min(1.0, 0.95 * float(np.min(-alpha[negative] / step[negative], initial=np.inf)))
-    before = current.value + weight * float(np.log(alpha).sum())
+    before = current.value + weight * _barrier(alpha, current, determinant)
     for _ in range(40):
         trial = alpha + share * step
         found = lagrangian(objective, constraints, trial)
         if found is not None:
-            after = found.value + weight * float(np.log(trial).sum())
+            after = found.value + weight * _barrier(trial, found, determinant)
             if after >= before + 0.01 * share * decrement - 1e-14 * (abs(before) + found.magnitude):
                 return trial, found
         share *= 0.4
     return None
+
+
+def _barrier(alpha: FloatArray, current: Lagrangian, determinant: bool) -> float:
+    """sum_j log alpha_j, and log det H where that counts."""
+    total = float(np.log(alpha).sum())
+    return total + current.log_determinant if determinant else total

@@ -54,17 +54,17 @@ def with_remainder(feasible: FeasibleSet, missing: Missing, missed_loss: float, 
         if box is not None:
             box = Constraint(box.role, box.quadratic, (math.sqrt(box.limit) + R * missing.box) ** 2)
         return Widened(FeasibleSet(feasible.decomposition, limit, R, box), objective, -objective, R * missing.objective)
-    loss, limit = _one_more(feasible.decomposition.quadratic, feasible.limit, missed_loss, R)
+    loss, limit = one_more(feasible.decomposition.quadratic, feasible.limit, missed_loss, R)
     box = feasible.box
     if box is not None:
-        quadratic, box_limit = _one_more(box.quadratic, box.limit, missing.box, R)
+        quadratic, box_limit = one_more(box.quadratic, box.limit, missing.box, R)
         box = Constraint(box.role, quadratic, box_limit)
     decomposition = decompose(loss, np.append(feasible.decomposition.mask, True))
     wider = FeasibleSet(decomposition, limit, R, box)
     return Widened(wider, np.append(objective, missing.objective), np.append(-objective, missing.objective), 0.0)
 
 
-def _one_more(q: Quadratic, limit: float, missed: float, R: float) -> tuple[Quadratic, float]:
+def one_more(q: Quadratic, limit: float, missed: float, R: float) -> tuple[Quadratic, float]:
     """q(theta) - (1 + 1/z) missed^2 s^2 <= (1 + z) limit; z is best where the whole norm is hidden (s = R)."""
     z = max(R * missed / math.sqrt(limit), 1e-12)
     m = len(q.a)

@@ -1,0 +1,161 @@
+"""One class of Q with a radius that follows the variance: from its statistic to both ends, by the iteration of `tightening`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .bellman import BellmanSystem
+from .concentration.envelope import Envelope
+from .cut import Cut
+from .errors import InvalidInput
+from .evidence import Evidence, TightSet
+from .programs.certificate import SolveStatus
+from .programs.ellipsoid_ball import decompose
+from .programs.lagrangian import Constraint, ball
+from .programs.remainder import one_more
+from .quadratic import Quadratic
+from .radius import Method, Radius, RadiusRule
+from .residual_range import ResidualRange
+from .result import ClassCertificates
+from .solving import norm_of_ball, rounding_slack, value_box
+from .statistic import KernelStatistic
+from .tightening import Tightening, least_norm, tighten
+from .validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TightClass:
+    """What one class contributes, and the radius that the iteration amounts to."""
+
+    part: ClassCertificates
+    radius: Radius
+
+
+def solve_tightened(
+    name: str,
+    system: BellmanSystem,
+    statistic: KernelStatistic,
+    rule: RadiusRule,
+    delta: float,
+    assumptions: Assumptions,
+    ranges: ValueRanges,
+    residuals: ResidualRange,
+    cut: Cut | None = None,
+) -> TightClass:
+    """Both ends of one class. With a cut, half of delta is spent on each of the two martingales."""
+    if rule.envelope is None:
+        raise InvalidInput(f"The radius {rule.name!r} does not follow the variance.")
+    rounding = rounding_slack(statistic, assumptions, ranges, system)
+    share = delta if cut is None else 0.5 * delta
+    # The rates of the envelope must be fixed before the data: a norm bound relative to the data may not enter them.
+    declared = assumptions.norm_bound if isinstance(assumptions.norm_bound, float) else math.inf
+    prior = residuals.over_ball(declared) if math.isfinite(declared) else residuals.declared
+    reach = math.sqrt(statistic.kernel_supremum)
+    evidence = [_kernel_evidence(statistic, rule.envelope(prior * reach, statistic.count, share), rounding)]
+    if cut is not None:
+        evidence.append(cut.evidence(system, rule.envelope, prior, share))
+    tight, note, least = _tight_set(system, tuple(evidence), rule, assumptions, ranges, residuals)
+    inside = _inside(system, statistic, tight.norm_bound)
+    upward, downward = system.objective, -system.objective
+    if system.remainder is not None:
+        upward = np.append(upward, system.remainder.objective)
+        downward = np.append(downward, system.remainder.objective)
+    upper, lower, tightening = tighten(tight, upward, downward, inside)
+    empty = upper.status is SolveStatus.EMPTY
+    least_loss = statistic.v_loss()(inside[: system.dimension])
+    part = ClassCertificates(
+        features=name,
+        upper=upper,
+        lower=lower,
+        norm_bound=tight.norm_bound,
+        least_norm=least,
+        least_loss=least_loss,
+        misfit=_misfit(system, statistic, evidence[0].envelope, residuals, least_loss) if empty else 0.0,
+        statistic=statistic,
+        note=note,
+        offset=system.offset,
+        missed=0.0,
+        tightening=tightening,
+    )
+    return TightClass(part, rule.at(tightening.level, _uses(tightening), delta, rounding))
+
+
+def _kernel_evidence(statistic: KernelStatistic, envelope: Envelope, rounding: float) -> Evidence:
+    return Evidence(
+        name="kernel",
+        squared=statistic.v_loss(),
+        variance=statistic.variance(),
+        count=statistic.count,
+        reach=math.sqrt(statistic.kernel_supremum),
+        envelope=envelope,
+        missed=(statistic.missed, statistic.missed_variance),
+        rounding=rounding,
+    )
+
+
+def _tight_set(
+    system: BellmanSystem,
+    evidence: tuple[Evidence, ...],
+    rule: RadiusRule,
+    assumptions: Assumptions,
+    ranges: ValueRanges,
+    residuals: ResidualRange,
+) -> tuple[TightSet, str, float | None]:
+    """The set before any round, why the ball is what it is, and the least norm consistent with the data."""
+    joint = rule.method is Method.JOINT
+    box = value_box(system.box_moments, system.dimension, ranges)
+    free, _ = norm_of_ball(Assumptions(assumptions.discount, assumptions.reward_range, assumptions.value_range), None, ranges)
+
+    def with_norm(bound: float) -> TightSet:
+        return TightSet(evidence, _others(system, box, bound), bound, residuals, joint)
+
+    if isinstance(assumptions.norm_bound, float):
+        bound, note = norm_of_ball(assumptions, None, ranges)
+        return with_norm(bound), note, None
+    widest = with_norm(free)
+    inside = np.zeros(system.dimension + (system.remainder is not None))
+    least = least_norm(widest, inside, _squared_norm(system)) if isinstance(assumptions.norm_bound, RelativeNorm) else None
+    bound, note = norm_of_ball(assumptions, least, ranges)
+    return with_norm(bound), note, least
+
+
+def _others(system: BellmanSystem, box: Constraint | None, norm_bound: float) -> tuple[Constraint, ...]:
+    """Ball and box; with an unseen part of the class its norm is one more variable."""
+    if system.remainder is None:
+        round_ball = ball(system.penalised, norm_bound)
+    else:
+        round_ball = ball(np.append(system.penalised, True), norm_bound)
+        if box is not None:
+            quadratic, limit = one_more(box.quadratic, box.limit, system.remainder.box, norm_bound)
+            box = Constraint(box.role, quadratic, limit)
+    return (round_ball,) if box is None else (round_ball, box)
+
+
+def _squared_norm(system: BellmanSystem) -> Quadratic:
+    mask = system.penalised if system.remainder is None else np.append(system.penalised, True)
+    return ball(mask, 1.0).quadratic
+
+
+def _inside(system: BellmanSystem, statistic: KernelStatistic, norm_bound: float) -> FloatArray:
+    """The point of least loss within the ball."""
+    theta = decompose(statistic.v_loss(), system.penalised).least_loss(norm_bound).theta
+    return theta if system.remainder is None else np.append(theta, 0.0)
+
+
+def _misfit(
+    system: BellmanSystem, statistic: KernelStatistic, envelope: Envelope, residuals: ResidualRange, least_loss: float
+) -> float:
+    """How far every function of the class is from Q somewhere. Q is not in the class, so only declared ranges bound it."""
+    step = residuals.declared * math.sqrt(statistic.kernel_supremum)
+    u, _ = envelope.bound(step, np.array([statistic.count * step**2]))
+    excess = math.sqrt(max(least_loss, 0.0)) - float(u[0]) / statistic.count
+    return max(0.0, excess) / ((1 + system.discount) * statistic.kappa) if statistic.kappa > 0 else 0.0
+
+
+def _uses(tightening: Tightening) -> str:
+    last = tightening.rounds[-1]
+    return f"range {last.residual_bound:.3g}, rms {math.sqrt(last.variance):.2g}"

@@ -1,0 +1,38 @@
+"""The coverage laboratory: how often intervals hold the truth, on problems whose truth is known."""
+
+from __future__ import annotations
+
+from .draws import Draw
+from .families import FAMILY_NAMES, families_named, family_named
+from .family import DataKind, Family
+from .finite import early_stopper, fair_coin
+from .methods import IntervalFunction, Method, evaluate, known_methods, methods_named
+from .store import read_trials
+from .summary import Coverage, believable, clopper_pearson, refuted, summarise
+from .trial import Trial
+from .trials import run_trials, trial_seed
+
+__all__ = [
+    "FAMILY_NAMES",
+    "Coverage",
+    "DataKind",
+    "Draw",
+    "Family",
+    "IntervalFunction",
+    "Method",
+    "Trial",
+    "believable",
+    "clopper_pearson",
+    "early_stopper",
+    "evaluate",
+    "fair_coin",
+    "families_named",
+    "family_named",
+    "known_methods",
+    "methods_named",
+    "read_trials",
+    "refuted",
+    "run_trials",
+    "summarise",
+    "trial_seed",
+]

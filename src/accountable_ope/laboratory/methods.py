@@ -1,0 +1,161 @@
+"""What is measured: every radius of the ladder, and interval functions that stand beside it.
+
+A method is a name, a guarantee, and where it applies. `evaluate` runs several on one data set: all radii by one call of
+`bound_ladder`, so that the pass over the pairs of rows is made once, and every other method by its own call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Protocol
+
+from ..assumptions import Assumptions
+from ..errors import InvalidInput
+from ..features import FeatureMap
+from ..interval import bound_ladder
+from ..kernels import Kernel
+from ..policy import Policy, SampledPolicy
+from ..radius import LADDER, RULES, Guarantee
+from ..reductions.numpy_tiles import TileOptions
+from ..result import Status
+from ..transitions import StartStates, Transitions
+from .family import Family
+
+
+class Ends(Protocol):
+    """The two numbers that any interval has."""
+
+    @property
+    def lower(self) -> float: ...
+
+    @property
+    def upper(self) -> float: ...
+
+
+class IntervalFunction(Protocol):
+    """An interval that is not made of a radius; called like `bound_value`, without the radius."""
+
+    def __call__(
+        self,
+        data: Transitions,
+        starts: StartStates,
+        policy: Policy,
+        *,
+        assumptions: Assumptions,
+        kernel: Kernel,
+        features: FeatureMap,
+        delta: float,
+    ) -> Ends: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to an interval.
+
+    interval:      the function that gives it; None: the radius of this name, in `bound_ladder`.
+    largest_count: more rows than these are not tried, since they would take too long.
+    """
+
+    name: str
+    guarantee: Guarantee
+    interval: IntervalFunction | None = None
+    largest_count: int | None = None
+
+    @property
+    def finite_sample(self) -> bool:
+        """Whether its coverage is claimed at every n, so that the laboratory may refute it."""
+        return self.guarantee is not Guarantee.ASYMPTOTIC
+
+    def applies(self, family: Family, n: int) -> bool:
+        """Whether the family satisfies what the method declares, and n is within reach."""
+        if self.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE and not family.symmetric:
+            return False
+        return self.largest_count is None or n <= self.largest_count
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An interval on one data set. seconds: of the call that gave it, which all radii share."""
+
+    method: str
+    guarantee: str
+    lower: float
+    upper: float
+    status: str
+    seconds: float
+
+
+INTERVALS: tuple[Method, ...] = ()
+"""Methods that are no radii, such as Wald intervals: one entry each, with `interval` set."""
+
+LIMITS: tuple[tuple[str, int], ...] = ()
+"""(radius, largest number of rows) where a radius needs more than the two matrices of the statistic."""
+
+
+def known_methods() -> tuple[Method, ...]:
+    """Every radius that there is, then the interval functions."""
+    limits = dict(LIMITS)
+    return (*(Method(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
+
+
+def methods_named(names: Sequence[str] | None = None) -> tuple[Method, ...]:
+    """The methods of these names, each once; by default the ladder and the interval functions."""
+    known = {method.name: method for method in known_methods()}
+    wanted = (*LADDER, *(method.name for method in INTERVALS)) if names is None else names
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise InvalidInput(f"`radius` must be one of {', '.join(known)}. Got {unknown[0]!r}.")
+    return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta: float, seed: int) -> tuple[Outcome, ...]:
+    """The interval of every chosen method on one data set of the family, in their order.
+
+    seed: that of the data set. A policy that can only be sampled gets its own draws for every data set: they are part of the
+    data, and coverage is a statement about both.
+    """
+    starts = data.first_states() if family.starts is None else family.starts
+    policy = family.policy
+    if isinstance(policy, SampledPolicy):
+        policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
+    found: dict[str, Outcome] = {}
+    radii = [method for method in chosen if method.interval is None]
+    if radii:
+        begin = perf_counter()
+        intervals = bound_ladder(
+            data,
+            starts,
+            policy,
+            assumptions=family.assumptions,
+            kernel=family.kernel,
+            features=family.features,
+            radii=[method.name for method in radii],
+            delta=delta,
+            options=TileOptions(threads=1),
+        )
+        seconds = perf_counter() - begin
+        for method, interval in zip(radii, intervals, strict=True):
+            found[method.name] = _outcome(method, interval, interval.status, seconds)
+    for method in chosen:
+        if method.interval is None:
+            continue
+        begin = perf_counter()
+        ends = method.interval(
+            data,
+            starts,
+            policy,
+            assumptions=family.assumptions,
+            kernel=family.kernel,
+            features=family.features,
+            delta=delta,
+        )
+        status = Status.INCONSISTENT if math.isnan(ends.lower) else Status.OK
+        found[method.name] = _outcome(method, ends, status, perf_counter() - begin)
+    return tuple(found[method.name] for method in chosen)
+
+
+def _outcome(method: Method, ends: Ends, status: Status, seconds: float) -> Outcome:
+    return Outcome(method.name, method.guarantee.value, float(ends.lower), float(ends.upper), status.name, seconds)

@@ -1,0 +1,95 @@
+"""A summary as Markdown, between two marks of a page, so that a page is written again by the run that it reports."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InvalidFile
+from ..io.files import whole_file
+from .summary import Coverage
+
+BEGIN, END = "<!-- coverage table: begin -->", "<!-- coverage table: end -->"
+
+
+def markdown_tables(rows: Sequence[Coverage]) -> str:
+    """Two tables: the lowest fraction covered of every family and method over n, and the mean widths at every n."""
+    methods = list(dict.fromkeys(row.method for row in rows))
+    families = list(dict.fromkeys(row.family for row in rows))
+    lowest = [
+        [f"`{family}`", *(_lowest([row for row in rows if (row.family, row.method) == (family, one)]) for one in methods)]
+        for family in families
+    ]
+    cells = {(row.family, row.n, row.method): row for row in rows}
+    sizes = list(dict.fromkeys((row.family, row.n) for row in rows))
+    widths = [
+        [f"`{family}`" if n == min(m for one, m in sizes if one == family) else "", str(n)]
+        + [_width(cells.get((family, n, one))) for one in methods]
+        for family, n in sorted(sizes, key=lambda size: (families.index(size[0]), size[1]))
+    ]
+    trials = sorted({row.trials for row in rows})
+    counted = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
+    levels = ", ".join(f"{1 - delta:g}" for delta in dict.fromkeys(row.delta for row in rows))
+    return "\n".join(
+        [
+            f"Fraction covered, the lowest over n, with its 95% Clopper-Pearson interval ({counted} trials at every n; "
+            f"claimed: {levels}).",
+            "",
+            *_table(["family", *methods], lowest),
+            "",
+            "Mean normalised width; a dash: every interval was the whole range of values; a percentage: so many were.",
+            "",
+            *_table(["family", "n", *methods], widths),
+        ]
+    )
+
+
+def write_page(path: str | os.PathLike[str], rows: Sequence[Coverage]) -> None:
+    """Put the tables between the marks of a page that exists, in place of what stands there."""
+    page = Path(path)
+    before, after = _around(page)
+    with whole_file(page) as partial:
+        partial.write_text(f"{before}{BEGIN}\n\n{markdown_tables(rows)}\n\n{END}{after}", encoding="utf-8")
+
+
+def check_page(path: str | os.PathLike[str]) -> None:
+    """Refuse a page that has no place for the tables, before any work."""
+    _around(Path(path))
+
+
+def _around(page: Path) -> tuple[str, str]:
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(f"{page} cannot be read: {error}") from error
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise InvalidFile(f"{page} must contain the lines {BEGIN!r} and {END!r}, between which the tables go.")
+    return before, after
+
+
+def _lowest(rows: Sequence[Coverage]) -> str:
+    if not rows:
+        return ""
+    row = min(rows, key=lambda one: (one.fraction, one.trials))
+    where = f" at {row.n}" if row.covered < row.trials else ""
+    text = f"{row.fraction:.3f} [{row.low:.3f}, {row.high:.3f}]{where}"
+    return f"**{text}**" if any(one.refuted for one in rows) else text
+
+
+def _width(row: Coverage | None) -> str:
+    if row is None:
+        return ""
+    if row.vacuous == 1:
+        return "-"
+    if math.isnan(row.width):
+        return "empty"
+    notes = [f"{100 * share:.0f}% {word}" for share, word in ((row.vacuous, "whole"), (row.inconsistent, "empty")) if share > 0]
+    return f"{row.width:.3g}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]

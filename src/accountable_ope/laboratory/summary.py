@@ -1,0 +1,130 @@
+"""From trials to fractions: how often intervals held the truth, with what certainty that is known, and how wide they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..radius import Guarantee
+from ..result import Status
+from .trial import Trial
+
+DOUBT = 1e-6
+"""A claim is refuted when so few intervals cover that this had a smaller probability than this if the claim were true."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """All trials of one family, size, method and delta.
+
+    covered:      how many of the trials held the truth.
+    low, high:    the Clopper-Pearson interval of the probability to cover.
+    width:        mean normalised width of the intervals that are not empty; NaN when all are.
+    vacuous:      fraction of intervals that are the whole range of values.
+    inconsistent: fraction of data sets with which no function of the class was consistent; such an interval covers nothing.
+    seconds:      mean time, see `Trial`.
+    """
+
+    family: str
+    data_kind: str
+    method: str
+    guarantee: str
+    n: int
+    delta: float
+    trials: int
+    covered: int
+    low: float
+    high: float
+    width: float
+    vacuous: float
+    inconsistent: float
+    seconds: float
+
+    @property
+    def fraction(self) -> float:
+        return self.covered / self.trials
+
+    @property
+    def claims(self) -> bool:
+        """Whether the method claims 1 - delta at every n."""
+        return self.guarantee != Guarantee.ASYMPTOTIC.value
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is no longer believable."""
+        return self.claims and not believable(self.covered, self.trials, self.delta)
+
+
+def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact two-sided interval of a probability: quantiles of Beta(k, n - k + 1) and Beta(k + 1, n - k)."""
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    return low, high
+
+
+def believable(covered: int, trials: int, delta: float) -> bool:
+    """Whether so few hits had a probability above 1e-6 for a method that covers with probability 1 - delta or more."""
+    from scipy.special import bdtr
+
+    return float(bdtr(covered, trials, 1 - delta)) > DOUBT
+
+
+@dataclass
+class _Sums:
+    """What the trials of one row of the summary add up to."""
+
+    first: Trial
+    trials: int = 0
+    covered: int = 0
+    widths: list[float] = field(default_factory=list)
+    vacuous: int = 0
+    inconsistent: int = 0
+    seconds: float = 0.0
+
+    def add(self, row: Trial) -> None:
+        self.trials += 1
+        self.covered += row.covered
+        self.vacuous += row.status == Status.VACUOUS.name
+        self.inconsistent += row.status == Status.INCONSISTENT.name
+        self.seconds += row.seconds
+        if not math.isnan(row.width):
+            self.widths.append(row.width)
+
+    def coverage(self, level: float) -> Coverage:
+        low, high = clopper_pearson(self.covered, self.trials, level)
+        return Coverage(
+            family=self.first.family,
+            data_kind=self.first.data_kind,
+            method=self.first.method,
+            guarantee=self.first.guarantee,
+            n=self.first.n,
+            delta=self.first.delta,
+            trials=self.trials,
+            covered=self.covered,
+            low=low,
+            high=high,
+            width=math.fsum(self.widths) / len(self.widths) if self.widths else math.nan,
+            vacuous=self.vacuous / self.trials,
+            inconsistent=self.inconsistent / self.trials,
+            seconds=self.seconds / self.trials,
+        )
+
+
+def summarise(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
+    """One row per family, size, method and delta, in the order of first appearance; Clopper-Pearson intervals at `level`."""
+    sums: dict[tuple[str, int, str, float], _Sums] = {}
+    for row in table:
+        key = (row.family, row.n, row.method, row.delta)
+        if key not in sums:
+            sums[key] = _Sums(row)
+        sums[key].add(row)
+    return tuple(one.coverage(level) for one in sums.values())
+
+
+def refuted(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
+    """The rows whose claim is no longer believable."""
+    return tuple(row for row in rows if row.refuted)

@@ -1,0 +1,31 @@
+"""One row of the laboratory's table: one method on one data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One interval, and whether it holds the truth.
+
+    lower, upper, truth: not normalised; both ends are NaN where no function of the class was consistent with the data.
+    width:               normalised, (1 - discount) times the length of the interval.
+    seconds:             of the call that gave the interval, which all radii share; without the drawing of the data.
+    """
+
+    family: str
+    data_kind: str
+    method: str
+    guarantee: str
+    n: int
+    trial: int
+    seed: int
+    delta: float
+    lower: float
+    upper: float
+    truth: float
+    covered: bool
+    width: float
+    status: str
+    seconds: float

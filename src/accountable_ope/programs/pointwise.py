@@ -1,0 +1,451 @@
+"""The pointwise value box: low_i <= f_i'theta <= high_i at every one of many points, beside quadratic constraints.
+
+What is reported is always the Lagrangian value of an ordinary program of quadratics. For weights w_i >= 0, every theta that meets the
+rows meets
+
+    sum_i w_i (f_i'theta - middle_i)^2 <= sum_i w_i half_i^2,        middle, half = (low + high) / 2, (high - low) / 2,
+
+a value box averaged with these weights. With the right weights it is as tight as all rows together: for linear multipliers mu+
+and mu- take w_i = (mu+_i + mu-_i) / (high_i - low_i). Then, at every theta,
+
+    w_i (f_i'theta - low_i)(f_i'theta - high_i) >= mu+_i (f_i'theta - high_i) + mu-_i (low_i - f_i'theta),
+
+so that the averaged box proves at least what the linear multipliers prove. In the same way ||u(theta)||^2 <= R^2 with the multiplier
+z / (2 R) proves at least what ||u(theta)|| <= R with the multiplier z proves. So a cone solver only proposes multipliers: where it
+stops early or goes wrong the bound is wider, not wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput, MissingExtra
+from ..quadratic import Quadratic
+from ..validation import FloatArray, IntArray, refuse_non_finite
+from .certificate import Certificate, CertificateCheck, SolveStatus
+from .lagrangian import ROUNDING, Constraint, Role, lagrangian, lagrangian_value
+from .multipliers import maximise_dual
+
+UNIT = float(np.finfo(np.float64).eps)
+
+CANDIDATES = 10
+"""Violated rows that are looked at for each one that is added."""
+
+NEAR = 1e-2
+"""A row stays in the program while it is this near its border, in units of its span, or has a weight that counts."""
+
+SMALL = 1e-6
+"""A weight that counts is above this share of the largest one."""
+
+CONE_TOLERANCE = 1e-9
+"""What the cone solver aims at: a matter of tightness only."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseRows:
+    """low_i <= f_i'theta <= high_i for every row f_i of `features` (N, m)."""
+
+    features: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or not self.low.shape == self.high.shape == (len(self.features),):
+            raise InvalidInput(
+                "`features` must be (N, m), `low` and `high` (N,). "
+                f"Got shapes {self.features.shape}, {self.low.shape} and {self.high.shape}."
+            )
+        for name in ("features", "low", "high"):
+            refuse_non_finite(getattr(self, name), name)
+        wrong = ~(self.low < self.high)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(f"`low` must be below `high` in every row. Got {self.low[row]} and {self.high[row]} in row {row}.")
+
+    @classmethod
+    def within(cls, features: FloatArray, low: float, high: float, offsets: FloatArray | None = None) -> PointwiseRows:
+        """low <= offset_i + f_i'theta <= high; offsets are the values of a Q at which the class is anchored."""
+        shift = np.zeros(len(features)) if offsets is None else offsets
+        return cls(features, low - shift, high - shift)
+
+    def violations(self, theta: FloatArray) -> FloatArray:
+        """How far each row is above its upper limit, then how far each is below its lower one, in units of its span (2 N,)."""
+        values, span = self.features @ theta, self.high - self.low
+        return np.concatenate([(values - self.high) / span, (self.low - values) / span])
+
+    def averaged(self, index: IntArray, weights: FloatArray) -> Constraint:
+        """The box averaged over some rows; its limit is raised by what rounding may have taken from it."""
+        features, low, high = self.features[index], self.low[index], self.high[index]
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        weighted = weights[:, None] * features
+        constant, limit = float(weights @ middle**2), float(weights @ half**2)
+        quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant)
+        return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit))
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseBound:
+    """A bound with the pointwise box, and how it was found.
+
+    certificate:       proves the bound; its last constraint is the box averaged over `rows`, unless there are none.
+    rows, weights:     the rows that count, and their weights, which sum to one. At most one side of a row is active: the
+                       multiplier of that side is weight * (high - low) * (multiplier of the averaged box).
+    theta:             where the last round ended, the maximiser as far as the rounds went; None where there is none.
+    violated_left:     how many rows theta breaks by more than the tolerance: the bound may be wider for want of them.
+    largest_violation: in units of the span of the row, negative when every row has room.
+    """
+
+    certificate: Certificate
+    rows: IntArray
+    weights: FloatArray
+    theta: FloatArray | None
+    rounds: int
+    violated_left: int
+    largest_violation: float
+
+    @property
+    def bound(self) -> float:
+        """No objective'theta of the set is larger; where the set is empty, the least loss that proves it."""
+        return self.certificate.bound
+
+    @property
+    def status(self) -> SolveStatus:
+        return self.certificate.status
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """Those of the quadratics, without that of the averaged box."""
+        found = self.certificate.multipliers
+        return found[:-1] if len(self.rows) else found
+
+    def check(self, rows: PointwiseRows, tolerance: float = 1e-6) -> CertificateCheck:
+        """Compute the bound again from the quadratics, the rows and the multipliers alone."""
+        if len(self.rows):
+            if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
+                return CertificateCheck(False, math.nan, "the weight of a row is negative or not finite")
+            stored, again = self.certificate.constraints[-1], rows.averaged(self.rows, self.weights)
+            q, other = stored.quadratic, again.quadratic
+            same = np.array_equal(q.A, other.A) and np.array_equal(q.a, other.a) and q.a0 == other.a0
+            if not (same and stored.limit == again.limit):
+                return CertificateCheck(False, math.nan, "the averaged box is not that of the rows and their weights")
+        return self.certificate.check(tolerance)
+
+
+def pointwise_bound(
+    objective: FloatArray,
+    constraints: tuple[Constraint, ...],
+    rows: PointwiseRows,
+    *,
+    rounds: int = 20,
+    tolerance: float = 1e-7,
+    steps: int = 100,
+) -> PointwiseBound:
+    """A bound of max objective'theta over the quadratics, convex or not, and the rows. The quadratics alone must not be empty.
+
+    tolerance: a row counts as violated beyond this share of its span. steps: the most iterations of the cone solver in a round.
+    """
+    stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
+    if stage is None:
+        known = Certificate(objective, constraints, np.zeros(len(constraints)), math.inf, None, SolveStatus.UNBOUNDED)
+    else:
+        known = _certificate(objective, stage)
+    return tighten(known, rows, rounds=rounds, tolerance=tolerance, steps=steps)
+
+
+def tighten(
+    known: Certificate, rows: PointwiseRows, *, rounds: int = 20, tolerance: float = 1e-7, steps: int = 100
+) -> PointwiseBound:
+    """The program of a certificate with the rows added: never a worse bound, and the same one where its point breaks no row.
+
+    Round by round, rows that the last maximiser breaks are added; a bound with some of the rows is a bound.
+    """
+    c, constraints = known.objective, known.constraints
+    if rows.features.shape[1] != len(c):
+        raise InvalidInput(f"`features` must have {len(c)} columns. Got {rows.features.shape[1]}.")
+    best, weights, theta, done = known, np.zeros(len(rows.features)), known.point, 0
+    settled = theta is not None and known.status is SolveStatus.OPTIMAL and not (rows.violations(theta) > tolerance).any()
+    stage = None
+    if not settled and known.status is not SolveStatus.EMPTY and c.any():
+        stage = _first_stage(known, rows)
+    if stage is None:
+        return _result(best, weights, theta, done, rows, tolerance)
+    if stage.bound < best.bound:
+        best, weights = _certificate(c, stage), stage.weights
+    theta, active, gain = stage.theta, np.zeros(0, dtype=np.int64), math.inf
+    convex = [j for j, one in enumerate(constraints) if _convex(one.quadratic)]
+    for _ in range(rounds):
+        new = _worst(rows, rows.violations(theta), tolerance, active)
+        # Where a quadratic is not convex the cone program changes with the multipliers, even if its rows do not.
+        if not len(new) and (len(convex) == len(constraints) or gain <= tolerance * abs(best.bound)):
+            break
+        active = np.concatenate([active, new])
+        found = _solve_cones(c, constraints, convex, stage, rows, active, steps)
+        if found is None:
+            break
+        done += 1
+        if found.empty:
+            proof = _refutation(c, constraints, rows, found)
+            if proof is not None:
+                best, weights, theta = proof, found.weights, None
+            break
+        stage = _stage(c, constraints, rows, found.weights, found.multipliers)
+        if stage is None:
+            break
+        gain = best.bound - stage.bound
+        if gain > 0:
+            best, weights = _certificate(c, stage), stage.weights
+        theta = found.theta
+        counts = stage.weights[active % len(weights)] > SMALL * stage.weights.max()
+        active = active[counts | (rows.violations(theta)[active] > -NEAR)]
+    return _result(best, weights, theta, done, rows, tolerance)
+
+
+class _Stage(NamedTuple):
+    """The quadratics, with the box averaged over rows (weights, all zero for none), and the best multipliers for these."""
+
+    program: tuple[Constraint, ...]
+    weights: FloatArray
+    multipliers: FloatArray
+    bound: float
+    theta: FloatArray
+
+
+def _first_stage(known: Certificate, rows: PointwiseRows) -> _Stage | None:
+    """The known multipliers, made positive; where the quadratics bound nothing, with rows that are spread over all points."""
+    nothing = np.zeros(len(rows.features))
+    if known.status is not SolveStatus.UNBOUNDED:
+        first = np.maximum(known.multipliers, 1e-3 * _first_multipliers(known.objective, known.constraints))
+        return _stage(known.objective, known.constraints, rows, nothing, first)
+    everywhere = _spread(rows.features / (rows.high - rows.low)[:, None], len(known.objective))
+    nothing[everywhere] = 1 / len(everywhere)
+    return _stage(known.objective, known.constraints, rows, nothing, None)
+
+
+def _stage(
+    c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, weights: FloatArray, first: FloatArray | None
+) -> _Stage | None:
+    """The best multipliers that Newton's method finds from the first ones, which include that of the averaged box."""
+    index = np.flatnonzero(weights)
+    program = (*constraints, rows.averaged(index, weights[index])) if len(index) else constraints
+    start = _first_multipliers(c, program)
+    if first is not None:
+        start = np.maximum(first, 1e-9 * start)
+    dual = maximise_dual(Quadratic.linear(c), program, start)
+    return None if dual is None else _Stage(program, weights, dual.multipliers, -dual.bound, dual.theta)
+
+
+def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> FloatArray:
+    """t / |limit|, with the t that is best where all limits count alike: 4 t^2 (number of constraints) = c'H^{-1}c at t = 1."""
+    unit = 1 / np.array([max(abs(one.limit), 1e-300) for one in constraints])
+    found = lagrangian(Quadratic.linear(c), constraints, unit)
+    return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
+
+
+def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray) -> IntArray:
+    """Violated sides of rows to add, at most one for each coordinate: among the worst and the others, the most different ones."""
+    broken = excess > tolerance
+    broken[active] = False
+    order = np.flatnonzero(broken)
+    order = order[np.argsort(-excess[order], kind="stable")]
+    count, m = rows.features.shape
+    shown = CANDIDATES * m
+    if len(order) > shown:
+        # Denser among the worst: rows near each other are violated alike, and the worst ones alone are often one cluster.
+        order = order[np.unique((np.linspace(0, 1, shown) ** 2 * (len(order) - 1)).astype(np.int64))]
+    return order[_spread(excess[order, None] * rows.features[order % count], m)]
+
+
+def _spread(vectors: FloatArray, count: int) -> IntArray:
+    """Up to `count` rows, each with the largest part that those before it do not span: the pivots of a QR factorisation."""
+    from scipy.linalg import qr
+
+    if len(vectors) <= count:
+        return np.arange(len(vectors))
+    pivots = qr(vectors.T, mode="r", pivoting=True, check_finite=False)[-1]
+    return np.asarray(pivots[:count], dtype=np.int64)
+
+
+class _Frame(NamedTuple):
+    """theta = centre + basis y, where the set lies in the unit ball of y. Along the unit vector `up` c'theta grows by `rise`."""
+
+    centre: FloatArray
+    basis: FloatArray
+    radius: float
+    up: FloatArray
+    rise: float
+
+
+def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
+    """Coordinates in which the constraints are well scaled: those of the ellipsoid sum_j alpha_j (q_j - limit_j) <= 0.
+
+    With H = sum_j alpha_j A_j it is (theta - centre)'H (theta - centre) <= radius^2 = sum_j alpha_j (limit_j - q_j(centre)).
+    """
+    from scipy.linalg import solve_triangular
+
+    found = lagrangian(Quadratic.linear(c), stage.program, stage.multipliers)
+    if found is None:
+        return None
+    centre = found.theta - 0.5 * found.solve(c)
+    room = np.array([one.limit - one.quadratic(centre) for one in stage.program])
+    square = float(stage.multipliers @ room)
+    if not (math.isfinite(square) and square > 0):
+        return None
+    radius = math.sqrt(square)
+    root = solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
+    basis = radius * root
+    rise = float(np.linalg.norm(basis.T @ c))
+    return _Frame(centre, basis, radius, basis.T @ c / rise, rise)
+
+
+class _Cone(NamedTuple):
+    """||matrix y - shift|| <= 1, the constraint in the coordinates of a frame divided by its radius."""
+
+    matrix: FloatArray
+    shift: FloatArray
+    radius: float
+
+
+def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
+    """Eigenvalues at the level of rounding are dropped and the limit raised by what that may change inside the unit ball."""
+    q, centre, basis = constraint.quadratic, frame.centre, frame.basis
+    A = basis.T @ q.A @ basis
+    a = basis.T @ (q.a - q.A @ centre)
+    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
+    kept = values > 64 * len(values) * UNIT * float(np.abs(values).max(initial=0.0))
+    part = vectors.T @ a
+    root = np.sqrt(values[kept])
+    shift = part[kept] / root
+    raised = 2 * float(np.linalg.norm(part[~kept])) + max(0.0, -float(values.min(initial=0.0)))
+    square = float(shift @ shift)
+    room = constraint.limit - q(centre) + square + raised
+    radius = math.sqrt(max(room, 64 * UNIT * (abs(constraint.limit) + abs(q(centre)) + square), 1e-300))
+    return _Cone((vectors[:, kept] * root).T / radius, shift / radius, radius)
+
+
+class _Proposal(NamedTuple):
+    """What the cone solver proposes: a maximiser, multipliers (the last is that of the averaged box) and weights of the rows.
+
+    empty: it found the program infeasible; then the multipliers are those of a proof of that, and theta says nothing.
+    """
+
+    theta: FloatArray
+    multipliers: FloatArray
+    weights: FloatArray
+    empty: bool
+
+
+def _solve_cones(
+    c: FloatArray,
+    constraints: tuple[Constraint, ...],
+    convex: list[int],
+    stage: _Stage,
+    rows: PointwiseRows,
+    active: IntArray,
+    steps: int,
+) -> _Proposal | None:
+    """max c'theta over the active rows, the convex quadratics and the ellipsoid of the frame, sum_j alpha_j (q_j - limit_j) <= 0.
+
+    The ellipsoid holds on the set. It stands for quadratics that are not convex and keeps the program bounded; its multiplier
+    goes to the terms of its sum.
+    """
+    from scipy.sparse import csc_matrix
+
+    clarabel = _clarabel()
+    frame = _frame(c, stage)
+    if frame is None:
+        return None
+    cones = [_cone(constraints[j], frame) for j in convex]
+    cones.append(_Cone(np.eye(len(c)), np.zeros(len(c)), frame.radius))
+    # A side of a row is  sign f'theta <= sign limit.
+    index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
+    half = 0.5 * (rows.high[index] - rows.low[index])
+    features = (sign / half)[:, None] * rows.features[index]
+    limits = sign / half * np.where(sign > 0, rows.high[index], rows.low[index])
+    blocks, right, shapes = [], [], []
+    for cone in cones:
+        blocks += [np.zeros((1, len(c))), -cone.matrix]
+        right += [np.ones(1), -cone.shift]
+        shapes.append(clarabel.SecondOrderConeT(1 + len(cone.shift)))
+    blocks.append(features @ frame.basis)
+    right.append(limits - features @ frame.centre)
+    shapes.append(clarabel.NonnegativeConeT(len(active)))
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_iter = False, steps
+    settings.direct_solve_method = "qdldl"  # one thread: the fastest of its methods here, and the same answer everywhere
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CONE_TOLERANCE
+    nothing = csc_matrix((len(c), len(c)))
+    solver = clarabel.DefaultSolver(nothing, -frame.up, csc_matrix(np.vstack(blocks)), np.concatenate(right), shapes, settings)
+    solution = solver.solve()
+    y, z = np.array(solution.x), np.array(solution.z)
+    if not (np.isfinite(y).all() and np.isfinite(z).all()):
+        return None
+    z = frame.rise * np.maximum(z, 0.0)
+    heads = np.cumsum([0] + [1 + len(cone.shift) for cone in cones])
+    own = [0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)]
+    multipliers, weights = np.zeros(len(constraints) + 1), np.zeros(len(rows.features))
+    multipliers[convex] = own[:-1]
+    multipliers[: len(stage.multipliers)] += own[-1] * stage.multipliers
+    np.add.at(weights, index, 0.5 * z[heads[-1] :] / half**2)
+    weights += multipliers[-1] * stage.weights
+    # An interior point has a trace of weight on every row; without it the bound is the simpler, and tighter.
+    weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
+    multipliers[-1] = total = float(weights.sum())
+    if not total > 0:
+        return None
+    return _Proposal(frame.centre + frame.basis @ y, multipliers, weights / total, "PrimalInfeasible" in str(solution.status))
+
+
+def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
+    """The proof that the set is empty, if these multipliers lead to one: the least loss over all else exceeds its limit."""
+    place = next((j for j, one in enumerate(constraints) if one.role is Role.LOSS), None)
+    if place is None:
+        return None
+    index = np.flatnonzero(found.weights)
+    program = (*constraints, rows.averaged(index, found.weights[index]))
+    loss, others = program[place], program[:place] + program[place + 1 :]
+    shares = found.multipliers * np.array([max(abs(one.limit), 1e-300) for one in program])
+    # A proof that hardly needs the loss has a small multiplier of it, which is kept from being too small to divide by.
+    scaled = found.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
+    scaled = np.delete(scaled, place)
+    least, _ = lagrangian_value(loss.quadratic, others, scaled)
+    if not least > loss.limit:
+        dual = maximise_dual(loss.quadratic, others, np.maximum(scaled, 1e-9 * scaled.max()))
+        if dual is None or not dual.bound > loss.limit:
+            return None
+        least, scaled = dual.bound, dual.multipliers
+    return Certificate(c, program, np.insert(scaled, place, 1.0), least, None, SolveStatus.EMPTY)
+
+
+def _certificate(c: FloatArray, stage: _Stage) -> Certificate:
+    """The bound of a stage, with the end of the path of its multipliers where that is a point of the program."""
+    point, size = stage.theta, abs(stage.bound) + float(np.abs(c) @ np.abs(stage.theta))
+    inside = all(one.quadratic(point) <= one.limit for one in stage.program)
+    status = SolveStatus.OPTIMAL if inside and stage.bound - float(c @ point) <= 1e-6 * size else SolveStatus.BOUND_ONLY
+    return Certificate(c, stage.program, stage.multipliers, stage.bound, point if inside else None, status)
+
+
+def _result(
+    best: Certificate, weights: FloatArray, theta: FloatArray | None, done: int, rows: PointwiseRows, tolerance: float
+) -> PointwiseBound:
+    index = np.flatnonzero(weights)
+    excess = np.zeros(0) if theta is None else rows.violations(theta)
+    left, largest = int((excess > tolerance).sum()), float(excess.max(initial=-math.inf))
+    return PointwiseBound(best, index, weights[index], theta, done, left, largest)
+
+
+def _convex(q: Quadratic) -> bool:
+    """Whether no eigenvalue is negative beyond rounding."""
+    values = np.linalg.eigvalsh(0.5 * (q.A + q.A.T))
+    return bool(values[0] >= -max(len(values), 8) * UNIT * float(np.abs(values).max()))
+
+
+def _clarabel() -> Any:
+    try:
+        return importlib.import_module("clarabel")
+    except ImportError as error:
+        raise MissingExtra('The pointwise value box needs Clarabel: pip install "accountable-ope[pointwise]".') from error

@@ -1,0 +1,366 @@
+"""The joint constraint and its iteration: one event, no union bound.
+
+On one event of probability 1 - delta the true Q meets ||S_n(Q)|| <= U(b(Q), V_n(Q)) for an envelope U that is non-decreasing in
+the range b and in the variance V_n. Over any set F that holds Q, with b(Q) <= b and V_n(Q) <= V for all Q in F, the square of U
+is below p + q V_n for every affine bound (p, q) of U(b, .)^2 on [0, V]: so Q meets
+
+    eps(theta)'(K - q D) eps(theta) <= p,        D = diag K(x_i, x_i),
+
+for all of them at once. These constraints, the ball and the value box give a smaller F, with a smaller range and variance; and so
+on, on the same event, as often as it helps. The matrices may be indefinite: every bound is that of Lagrange multipliers, valid
+wherever their combination is positive definite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .concentration.envelope import SquaredEnvelope
+from .evidence import Evidence, Known, TightSet, difference
+from .programs.certificate import Certificate, SolveStatus
+from .programs.lagrangian import Constraint, Role, lagrangian_value
+from .programs.multipliers import DualSolution, maximise_dual
+from .quadratic import Quadratic
+from .residual_range import Ellipsoid
+from .validation import FloatArray
+
+ROUNDS = 8
+REFINEMENTS = 3
+ENOUGH = 0.01
+"""A round that shrinks neither the range nor a variance by this share is the last."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: what the set was known to satisfy before it, and the ends it gave.
+
+    residual_bound: b, every |eps| at Q is at most this.
+    variance:       V_n / n at Q is at most this, for the kernel.
+    level, rate:    p and q of the constraint that decided the upper end (in units of S_n: eps'(K - qD)eps <= p).
+    lower, upper:   the ends after this round, before the start error and the clip.
+    """
+
+    residual_bound: float
+    variance: float
+    level: float
+    rate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint."""
+
+    rates: tuple[FloatArray, ...]
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What proves that the set of a round has the variances (one proof per evidence) and the range that the next begins with."""
+
+    variances: tuple[Proof | None, ...]
+    range: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tightening:
+    """The whole iteration, and all that is needed to check it again.
+
+    ends:           for the upper and the lower end the number of the round that gave it, and the rates of its constraints.
+    identification: smallest over largest eigenvalue of Z'(K - qD)Z; where it is negative the data alone leave a direction open,
+                    and only the ball or the box closes it.
+    """
+
+    tight: TightSet
+    rounds: tuple[Round, ...]
+    steps: tuple[Step, ...]
+    ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
+    identification: float
+
+    @property
+    def level(self) -> float:
+        """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""
+        last, one = self.rounds[-1], self.tight.evidence[0]
+        u, _ = one.envelope.bound(last.residual_bound * one.reach, np.array([last.variance * one.count]))
+        return float(u[0]) ** 2 / one.count**2
+
+    def check(self, upper: Certificate, lower: Certificate) -> bool:
+        """Every range and variance follows from the proofs of the round before, and the constraints of the ends from them."""
+        known = [self.tight.begin()]
+        for step, after in zip(self.steps, self.rounds[1:], strict=False):
+            known.append(_after(self.tight, known[-1], step))
+            if known[-1].residual_bound > after.residual_bound * (1 + 1e-9):
+                return False
+            if known[-1].variances[0] > after.variance * self.tight.evidence[0].count * (1 + 1e-9):
+                return False
+        for certificate, (number, rates) in zip((upper, lower), self.ends, strict=False):
+            if certificate.status in (SolveStatus.EMPTY, SolveStatus.UNBOUNDED):
+                continue
+            rebuilt = self.tight.constraints(self.tight.squares(known[number]), rates)
+            if not all(_same(a, b) for a, b in zip(rebuilt, certificate.constraints, strict=True)):
+                return False
+        return True
+
+
+def _same(one: Constraint, other: Constraint) -> bool:
+    a, b = one.quadratic, other.quadratic
+    return (
+        np.allclose(a.A, b.A, rtol=1e-9, atol=0)
+        and np.allclose(a.a, b.a, rtol=1e-9, atol=0)
+        and one.limit <= other.limit * (1 + 1e-9)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    proof: Proof
+    constraints: tuple[Constraint, ...]
+    dual: DualSolution
+    middle: tuple[float, ...]
+
+
+def tighten(
+    tight: TightSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
+) -> tuple[Certificate, Certificate, Tightening]:
+    """Both ends (the largest upward'theta and downward'theta) and the iteration that led to them.
+
+    `inside` is a point of small loss, for the size of things. Any number of rounds is valid; the best end of all rounds is kept.
+    """
+    known = tight.begin()
+    empty = prove_empty(tight, known, inside)
+    history: list[Round] = []
+    steps: list[Step] = []
+    best: list[Certificate | None] = [None, None]
+    ends: list[tuple[int, tuple[FloatArray, ...]]] = [(0, ()), (0, ())]
+    rate = 0.0
+    for number in range(rounds):
+        squares = tight.squares(known)
+        here: list[_Solved] = []
+        for k, objective in enumerate((upward, downward) if empty is None else ()):
+            solved = _solve(Quadratic.linear(objective), tight, squares, inside)
+            if solved is None:
+                continue
+            here.append(solved)
+            rate = solved.middle[0] if k == 0 else rate
+            found, before = _certificate(objective, solved, inside), best[k]
+            if before is None or found.bound < before.bound:
+                best[k], ends[k] = found, (number, solved.proof.rates)
+        history.append(_record(known, squares[0], rate, tight.evidence[0].count, best))
+        if len(here) < 2 or number + 1 == rounds:
+            break
+        step = _shrink(tight, squares, inside, here)
+        shrunk = _after(tight, known, step)
+        if not _smaller(shrunk, known):
+            break
+        steps.append(step)
+        known = shrunk
+    upper, lower = best
+    if upper is not None and lower is not None and upper.bound < -lower.bound:
+        empty = _empty_from_ends(upper, lower)
+    tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), _identification(tight.evidence[0], rate))
+    if empty is not None:
+        return _emptied(empty, upward), _emptied(empty, downward), tightening
+    return upper or _unbounded(tight, upward), lower or _unbounded(tight, downward), tightening
+
+
+def prove_empty(tight: TightSet, known: Known, inside: FloatArray) -> Certificate | None:
+    """A proof that no theta meets a joint constraint within ball and box, or None."""
+    for one, squared in zip(tight.evidence, tight.squares(known), strict=True):
+        variance = one.variance(inside[: len(one.variance.a)]) * one.count**2
+        affine = squared.touching(variance) if tight.joint else squared.at(0.0)
+        loss = one.constraint(affine.level, affine.rate, tight.norm_bound)
+        if loss.quadratic(inside) <= loss.limit or not tight.others:
+            continue
+        size = max(abs(loss.quadratic(inside)), abs(loss.limit))
+        start = np.array([size / max(c.limit, 1e-300) for c in tight.others])
+        dual = maximise_dual(loss.quadratic, tight.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
+        if dual is not None and dual.bound > loss.limit:
+            multipliers = np.concatenate([[1.0], dual.multipliers])
+            return Certificate(inside * 0, (loss, *tight.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
+    return None
+
+
+def least_norm(tight: TightSet, inside: FloatArray, ball: Quadratic) -> float | None:
+    """A lower bound of the norm of every Q that meets the joint constraints and the box; None where none does."""
+    known = tight.begin()
+    if prove_empty(tight, known, inside) is not None:
+        return None
+    solved = _solve(ball, tight, tight.squares(known), inside)
+    return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
+
+
+def _solve(
+    goal: Quadratic, tight: TightSet, squares: Sequence[SquaredEnvelope], inside: FloatArray, gap: float = 1e-6
+) -> _Solved | None:
+    """The best Lagrangian bound of a goal; the rates q are moved to where they count most."""
+    choices = [_first_rates(one, squared, inside, tight.joint) for one, squared in zip(tight.evidence, squares, strict=True)]
+    best: _Solved | None = None
+    start: FloatArray | None = None
+    for attempt in range(REFINEMENTS if tight.joint else 1):
+        constraints = tight.constraints(squares, choices)
+        if start is None:
+            start = _first_multipliers(goal, constraints, inside, tight.norm_bound)
+        dual = maximise_dual(goal, constraints, start, relative_gap=gap if attempt else max(gap, 1e-3))
+        if dual is None:
+            return best
+        middle, begin, position = [], [], 0
+        for rates in choices:
+            weights = dual.multipliers[position : position + len(rates)]
+            total = float(weights.sum())
+            middle.append(float(weights @ rates) / total)
+            begin.append(np.array([0.2, 0.6, 0.2]) * total)
+            position += len(rates)
+        start = np.concatenate([*begin, dual.multipliers[position:]])
+        gained = math.inf if best is None else dual.bound - best.dual.bound
+        if best is None or gained > 0:
+            best = _Solved(Proof(tuple(choices), dual.multipliers), constraints, dual, tuple(middle))
+        if gained < 1e-4 * abs(dual.bound) and attempt > 0:
+            break
+        # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
+        choices = [np.array([q / 1.25, q, 1.25 * q]) for q in middle]
+    return best
+
+
+def _first_rates(one: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
+    """Rates that touch the envelope at the variance of a point of small loss, and at larger ones."""
+    if not joint:
+        return np.zeros(1)
+    centre = one.variance(inside[: len(one.variance.a)]) * one.count**2
+    low = min(max(centre, 1e-6 * squared.largest), squared.largest)
+    touched = [squared.touching(v).rate for v in np.geomspace(low, squared.largest, 3)]
+    return np.unique([*touched, squared.chord().rate])
+
+
+def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], inside: FloatArray, norm_bound: float) -> FloatArray:
+    """(size of the goal) / (limit of the constraint)."""
+    if goal.A.any():
+        size = max(abs(goal(inside)), abs(goal.a0), float(np.abs(np.diagonal(goal.A)).max()) * norm_bound**2)
+    else:
+        size = 2 * float(np.linalg.norm(goal.a)) * norm_bound
+    return np.array([max(size, 1e-300) / max(abs(c.limit), 1e-300) for c in constraints])
+
+
+def _shrink(tight: TightSet, squares: Sequence[SquaredEnvelope], inside: FloatArray, ends: Sequence[_Solved]) -> Step:
+    """Proofs of the variances and of the range of the set that the constraints of this round leave."""
+    solved = [_solve(one.variance_goal(), tight, squares, inside, gap=1e-3) for one in tight.evidence]
+    around = [*ends, *(one for one in solved if one is not None)]
+    for _ in range(2):  # where the range is decided, an ellipsoid of its own
+        ellipsoids = _ellipsoids((one.constraints, one.proof.multipliers) for one in around)
+        for direction in tight.range.extremes(ellipsoids) if ellipsoids else ():
+            own = _solve(Quadratic.linear(_padded(direction, len(inside))), tight, squares, inside, gap=1e-3)
+            if own is not None:
+                around.append(own)
+    variances = tuple(None if one is None else one.proof for one in solved)
+    return Step(variances, tuple(one.proof for one in around))
+
+
+def _after(tight: TightSet, known: Known, step: Step) -> Known:
+    """What the proofs of a step say, given what was known."""
+    squares = tight.squares(known)
+    variances = []
+    for one, before, proof in zip(tight.evidence, known.variances, step.variances, strict=True):
+        largest = before
+        if proof is not None:
+            value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
+            hidden = tight.norm_bound * one.missed[1]
+            largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
+        variances.append(largest)
+    bound = known.residual_bound
+    ellipsoids = _ellipsoids((tight.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
+    if ellipsoids:
+        bound = min(bound, tight.range.over(ellipsoids, tight.norm_bound))
+    reduced = (min(v, one.count * (bound * one.reach) ** 2) for v, one in zip(variances, tight.evidence, strict=True))
+    return Known(bound, tuple(reduced))
+
+
+def _ellipsoids(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:
+    """{theta: sum_j alpha_j (q_j(theta) - limit_j) <= 0} holds the set, for any multipliers alpha."""
+    found = []
+    for constraints, multipliers in proofs:
+        used = [(c, a) for c, a in zip(constraints, multipliers.tolist(), strict=True) if a > 0]
+        if not used:
+            continue
+        H = sum((a * c.quadratic.A for c, a in used), np.zeros_like(constraints[0].quadratic.A))
+        h = sum((a * c.quadratic.a for c, a in used), np.zeros(len(H)))
+        room = sum(a * (c.limit - c.quadratic.a0) for c, a in used)
+        try:
+            factor = np.linalg.cholesky(H)
+            centre = np.linalg.solve(H, h)
+        except np.linalg.LinAlgError:
+            continue
+        size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ centre**2)
+        squared = room + float(h @ centre) + 1e-12 * len(h) * size
+        found.append(Ellipsoid(centre, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
+    return found
+
+
+def _smaller(after: Known, before: Known) -> bool:
+    pairs = zip((after.residual_bound, *after.variances), (before.residual_bound, *before.variances), strict=True)
+    return any(new < (1 - ENOUGH) * old for new, old in pairs)
+
+
+def _record(known: Known, squared: SquaredEnvelope, rate: float, count: int, best: Sequence[Certificate | None]) -> Round:
+    upper, lower = best
+    affine = squared.at(rate)
+    return Round(
+        residual_bound=known.residual_bound,
+        variance=known.variances[0] / count,
+        level=affine.level,
+        rate=affine.rate,
+        lower=-math.inf if lower is None else -lower.bound,
+        upper=math.inf if upper is None else upper.bound,
+    )
+
+
+def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> Certificate:
+    """The bound, with a point of the set where the path of the solver ended near one."""
+    point = _into_set(solved, inside)
+    bound = -solved.dual.bound
+    size = abs(bound) + (0.0 if point is None else float(np.abs(objective) @ np.abs(point)))
+    close = point is not None and bound - float(objective @ point) <= 1e-3 * size
+    status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
+    return Certificate(objective, solved.constraints, solved.dual.multipliers, bound, point, status)
+
+
+def _into_set(solved: _Solved, inside: FloatArray) -> FloatArray | None:
+    """The end of the path, pulled towards a point of small loss until it meets every constraint; None when that fails."""
+    for share in (1.0, 0.999, 0.99, 0.9, 0.5, 0.0):
+        point = inside + share * (solved.dual.theta - inside)
+        if all(c.quadratic(point) <= c.limit for c in solved.constraints):
+            return np.asarray(point)
+    return None
+
+
+def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate:
+    """Ends that cross: both sets of multipliers together prove that there is nothing between them."""
+    constraints = (*upper.constraints, *lower.constraints)
+    multipliers = np.concatenate([upper.multipliers, lower.multipliers])
+    first = next(j for j, (c, a) in enumerate(zip(constraints, multipliers, strict=True)) if c.role is Role.LOSS and a > 0)
+    order = [first, *(j for j in range(len(constraints)) if j != first)]
+    constraints = tuple(constraints[j] for j in order)
+    multipliers = multipliers[order] / multipliers[first]
+    least, _ = lagrangian_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
+    return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
+
+
+def _emptied(empty: Certificate, objective: FloatArray) -> Certificate:
+    return Certificate(objective, empty.constraints, empty.multipliers, empty.bound, None, SolveStatus.EMPTY)
+
+
+def _unbounded(tight: TightSet, objective: FloatArray) -> Certificate:
+    return Certificate(objective, tight.others, np.zeros(len(tight.others)), math.inf, None, SolveStatus.UNBOUNDED)
+
+
+def _identification(one: Evidence, rate: float) -> float:
+    values = np.linalg.eigvalsh(difference(one.squared, one.variance, rate).A)
+    return float(values[0] / values[-1]) if values[-1] > 0 else -1.0
+
+
+def _padded(direction: FloatArray, size: int) -> FloatArray:
+    return np.concatenate([direction, np.zeros(size - len(direction))])
