@@ -46,6 +46,7 @@ class Assumptions:
     horizon:           every episode ends within this many steps, after which nothing is paid.
     terminal_reward:   only the transition that ends an episode pays (survival, conversion): all other rewards are exactly 0.
     terminates:        the process has terminal states, worth 0. None: exactly when a logged row is terminated.
+    misfit:            some function of the class is within this distance of Q everywhere. 0: the class contains Q.
     """
 
     discount: float
@@ -58,6 +59,7 @@ class Assumptions:
     horizon: int | None = None
     terminal_reward: bool = False
     terminates: bool | None = None
+    misfit: float = 0.0
 
     def __post_init__(self) -> None:
         discount = number(self.discount, "discount")
@@ -69,6 +71,9 @@ class Assumptions:
             object.__setattr__(self, "value_range", ordered_pair(self.value_range, "value_range"))
         if self.norm_bound is not None and not isinstance(self.norm_bound, RelativeNorm):
             object.__setattr__(self, "norm_bound", positive(self.norm_bound, "norm_bound"))
+        if number(self.misfit, "misfit") < 0:
+            raise InvalidInput(f"`misfit` must not be negative. Got {self.misfit!r}.")
+        object.__setattr__(self, "misfit", float(self.misfit))
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole(self.horizon, "horizon", least=1))
         for name in ("reward_noise", "symmetric_noise", "terminal_reward"):

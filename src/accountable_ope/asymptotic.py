@@ -35,7 +35,7 @@ from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value
 from .quadratic import Quadratic
-from .radius import Guarantee, LossKind, Radius, radius_rule
+from .radius import Guarantee, Radius, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
 from .result import Status, clip
 from .sections import ROWS_AT_ONCE, Sections, pivoted_coordinates
@@ -122,10 +122,9 @@ def wild_radius(
     generator = np.random.default_rng(whole(seed, "seed", least=0))
     whole(draws, "draws", least=1)
     mu, others = _spectrum(kernel, system.points, _residuals(system, theta))
-    # An eigenvalue after the other: the same draws for every delta, and little memory however many there are.
     sums = np.zeros(draws)
     for one in mu:
-        sums += one * generator.chisquare(1.0, draws)
+        sums += one * generator.standard_normal(draws) ** 2
     if others > 0:
         sums += mu[-1] * generator.chisquare(others / mu[-1], draws)
     return float(np.quantile(sums, 1 - delta)) / len(system.target) ** 2
@@ -149,7 +148,7 @@ def sandwich_interval(
     states are a second source of error, with variance var(V_thetahat(s0)) / N.
     """
     probability_level(delta)
-    _check_class(features, len(data))
+    _check_class(features, len(data), assumptions)
     ranges, _ = prepare_ranges(data, assumptions)
     system = bellman_system(data, starts, policy, features, assumptions.discount)
     statistic = kernel_statistic(system, kernel, options, _part(progress, 0.0, 1 / 3))
@@ -213,7 +212,7 @@ def anderson_rubin_interval(
     share of delta and their own radius, as in `bound_value`.
     """
     probability_level(delta)
-    _check_class(features, len(data))
+    _check_class(features, len(data), assumptions)
     ranges, terminates = prepare_ranges(data, assumptions)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
@@ -223,9 +222,8 @@ def anderson_rubin_interval(
     level = wild_radius(system, kernel, theta, split.kernel, draws=draws, seed=seed)
     squares = float(_residuals(system, theta) ** 2 @ kernel.diagonal(system.points)) / len(data) ** 2
     rate = level / squares if squares > 0 else 0.0
-    rounding = rounding_slack(statistic, assumptions, ranges, system)
-    theorem, uses = "Gaussian multipliers at the least loss", f"{system.dimension} coefficients"
-    radius = Radius("wild", theorem, uses, Guarantee.ASYMPTOTIC, LossKind.V, level, rounding, split.kernel)
+    rule, rounding = radius_rule("wild"), rounding_slack(statistic, assumptions, ranges, system)
+    radius = rule.at(level, "residuals at the least loss", split.kernel, rounding)
     # Small matrices: more than one BLAS thread only gets in its own way.
     with threadpool_limits(limits=1, user_api="blas"):
         constant = solve_class(repr(features), system, statistic, radius, assumptions, ranges)  # for its ball
@@ -247,7 +245,7 @@ def anderson_rubin_interval(
         terminates=terminates,
         sampled_starts=sampled,
         anchored=False,
-        radius=radius_rule("wild"),
+        radius=rule,
     )
     return AndersonRubinInterval(
         lower=lower,
@@ -278,18 +276,23 @@ def kernel_product(
     prepared = kernel.prepare(distinct, distinct, options.dtype)
 
     def rows(start: int) -> FloatArray:
-        here, total = slice(start, min(start + options.rows, n)), np.zeros(min(options.rows, n - start))
+        here = slice(start, min(start + options.rows, n))
+        total = np.zeros(here.stop - start)
         for left in range(0, n, options.columns):
             there = slice(left, min(left + options.columns, n))
             tile = np.empty((len(total), there.stop - left), dtype=options.dtype)
             prepared.fill(here, there, tile)
             total += tile @ sums[there]
-        if progress is not None:
-            progress(here.stop / n)
         return total
 
+    product = np.empty(n)
+    starts = range(0, n, options.rows)
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(options.threads or os.cpu_count() or 1) as pool:
-        return np.concatenate(list(pool.map(rows, range(0, n, options.rows))))[group]
+        for start, part in zip(starts, pool.map(rows, starts), strict=True):
+            product[start : start + len(part)] = part
+            if progress is not None:
+                progress((start + len(part)) / n)
+    return product[group]
 
 
 def _solve(statistic: KernelStatistic, objective: FloatArray) -> tuple[FloatArray, FloatArray | None, float, int]:
@@ -390,13 +393,15 @@ def _start_error(starts: StartStates, policy: Policy, features: FeatureMap | Pre
     return math.sqrt(float(weights**2 @ np.var(values, axis=0, ddof=1)) / len(values))
 
 
-def _check_class(features: object, rows: int) -> None:
+def _check_class(features: object, rows: int, assumptions: Assumptions) -> None:
     if not isinstance(features, FeatureMap | Precomputed):
         name = type(features).__name__
         raise InvalidInput(f"`features` must be one feature map or Precomputed, a class of few coefficients. Got {name}.")
     coefficients = features.dimension + features.intercept
     if coefficients >= rows:
         raise InvalidInput(f"`features` has {coefficients} coefficients, which leave nothing of {rows} transitions to judge by.")
+    if assumptions.misfit > 0:
+        raise InvalidInput("`misfit` must be 0 for an asymptotic interval, which takes the class to contain Q.")
 
 
 def _limit_premise(system: BellmanSystem) -> str:

@@ -141,7 +141,7 @@ def bound_average_reward(
     # Small matrices: more than one BLAS thread only gets in its own way.
     with threadpool_limits(limits=1, user_api="blas"):
         for one, system, statistic in zip(classes, systems, statistics, strict=True):
-            inputs = RadiusInputs(len(data), one.ranges, kernel.supremum, split.kernel)
+            inputs = RadiusInputs(len(data), one.ranges, kernel.supremum, split.kernel, len(data))
             radii.append(rule.radius(inputs, _rounding(statistic, one, declared)))
             parts.append(_solve_class(one, system, statistic, radii[-1], declared, kernel))
     unclipped = hull(parts, 0.0)

@@ -41,6 +41,7 @@ def solve_tightened(
     statistic: KernelStatistic,
     rule: RadiusRule,
     delta: float,
+    planned: int,
     assumptions: Assumptions,
     ranges: ValueRanges,
     residuals: ResidualRange,
@@ -55,9 +56,11 @@ def solve_tightened(
     declared = assumptions.norm_bound if isinstance(assumptions.norm_bound, float) else math.inf
     prior = residuals.over_ball(declared) if math.isfinite(declared) else residuals.declared
     reach = math.sqrt(statistic.kernel_supremum)
-    evidence = [_kernel_evidence(statistic, rule.envelope(prior * reach, statistic.count, share), rounding)]
+    envelope = rule.envelope(prior * reach, planned, share)
+    gap = (1 + system.discount) * assumptions.misfit
+    evidence = [_kernel_evidence(statistic, envelope, gap, rounding)]
     if cut is not None:
-        evidence.append(cut.evidence(system, rule.envelope, prior, share))
+        evidence.append(cut.evidence(system, rule.envelope(prior, cut.count, share), gap))
     tight, note, least = _tight_set(system, tuple(evidence), rule, assumptions, ranges, residuals)
     inside = _inside(system, statistic, tight.norm_bound)
     upward, downward = system.objective, -system.objective
@@ -78,13 +81,13 @@ def solve_tightened(
         statistic=statistic,
         note=note,
         offset=system.offset,
-        missed=0.0,
+        missed=assumptions.misfit,
         tightening=tightening,
     )
     return TightClass(part, rule.at(tightening.level, _uses(tightening), delta, rounding))
 
 
-def _kernel_evidence(statistic: KernelStatistic, envelope: Envelope, rounding: float) -> Evidence:
+def _kernel_evidence(statistic: KernelStatistic, envelope: Envelope, gap: float, rounding: float) -> Evidence:
     return Evidence(
         name="kernel",
         squared=statistic.v_loss(),
@@ -93,6 +96,7 @@ def _kernel_evidence(statistic: KernelStatistic, envelope: Envelope, rounding: f
         reach=math.sqrt(statistic.kernel_supremum),
         envelope=envelope,
         missed=(statistic.missed, statistic.missed_variance),
+        misfit=(gap * statistic.kappa, gap * statistic.kappa_variance),
         rounding=rounding,
     )
 
@@ -107,7 +111,7 @@ def _tight_set(
 ) -> tuple[TightSet, str, float | None]:
     """The set before any round, why the ball is what it is, and the least norm consistent with the data."""
     joint = rule.method is Method.JOINT
-    box = value_box(system.box_moments, system.dimension, ranges)
+    box = value_box(system.box_moments, system.dimension, ranges, assumptions.misfit)
     free, _ = norm_of_ball(Assumptions(assumptions.discount, assumptions.reward_range, assumptions.value_range), None, ranges)
 
     def with_norm(bound: float) -> TightSet:

@@ -40,14 +40,8 @@ class Cut:
     def count(self) -> int:
         return len(self.weights) - self.earlier
 
-    def evidence(
-        self,
-        system: BellmanSystem,
-        envelope: Callable[[float, int, float], Envelope],
-        residual_bound: float,
-        delta: float,
-    ) -> Evidence:
-        """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients."""
+    def evidence(self, system: BellmanSystem, envelope: Envelope, gap: float) -> Evidence:
+        """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`."""
         n, w = self.count, self.weights
         columns = np.column_stack([system.residuals, system.target])
         total = w @ columns / n
@@ -63,8 +57,9 @@ class Cut:
             variance=_quadratic(squares),
             count=n,
             reach=1.0,
-            envelope=envelope(residual_bound, n, delta),
+            envelope=envelope,
             missed=missed,
+            misfit=(gap * float(np.abs(w).sum()) / n, gap * float(np.linalg.norm(w)) / n),
         )
 
 

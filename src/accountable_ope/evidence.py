@@ -25,6 +25,7 @@ class Evidence:
 
     reach:    sup sqrt(K(x, x)), what turns a range of residuals into the range of a step.
     missed:   what an unseen part of norm one can add to ||S_n|| / n and to sqrt(V_n) / n (an RKHS in coordinates), else 0.
+    misfit:   what the distance between Q and the class can add to ||S_n|| / n and to sqrt(V_n) / n.
     rounding: how far rounding may move `squared`.
     """
 
@@ -35,11 +36,14 @@ class Evidence:
     reach: float
     envelope: Envelope
     missed: tuple[float, float] = (0.0, 0.0)
+    misfit: tuple[float, float] = (0.0, 0.0)
     rounding: float = 0.0
 
     def constraint(self, level: float, rate: float, norm_bound: float) -> Constraint:
         """||S_n||^2 / n^2 - rate V_n / n^2 <= level / n^2, widened by what is unseen and by rounding."""
         limit = level / self.count**2 + self.rounding * (1 + rate / self.count)
+        if self.misfit != (0.0, 0.0):
+            rate, limit = self._with_misfit(rate, limit)
         loss, hidden = self.missed
         if loss == 0 and hidden == 0:
             return Constraint(Role.LOSS, difference(self.squared, self.variance, rate), limit)
@@ -50,6 +54,14 @@ class Evidence:
         seen = difference(self.squared, self.variance, (1 + z) * (1 + y) * rate)
         unseen = (1 + 1 / z) * loss**2 + (1 + z) * (1 + 1 / y) * rate * hidden**2
         return Constraint(Role.LOSS, with_unseen(seen, -unseen), (1 + z) * limit)
+
+    def _with_misfit(self, rate: float, limit: float) -> tuple[float, float]:
+        """(rate, limit) for the nearest function of the class: (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, twice."""
+        loss, hidden = self.misfit
+        y = max(hidden * math.sqrt(rate / limit), 1e-12) if limit > 0 else 1.0
+        inner = limit + rate * (1 + 1 / y) * hidden**2
+        z = max(loss / math.sqrt(inner), 1e-12) if inner > 0 else 1.0
+        return (1 + z) * (1 + y) * rate, (1 + z) * inner + (1 + 1 / z) * loss**2
 
     def variance_goal(self) -> Quadratic:
         """Minus the variance of the seen part: its least value is the largest variance with the sign turned."""

@@ -91,7 +91,7 @@ def bound_by_finite_features(
     start_error = 0.0 if exact else start_radius(ranges.span, effective_starts(starts, policy), split.start)
     system = bellman_system(data, starts, policy, features, assumptions.discount)
     statistic = kernel_statistic(system, kernel, options, progress)
-    inputs = RadiusInputs(len(data), ranges, kernel.supremum, split.kernel)
+    inputs = RadiusInputs(len(data), ranges, kernel.supremum, split.kernel, len(data))
     proved = rule.radius(inputs, rounding_slack(statistic, assumptions, ranges, system))
     larger = enlargement(
         features.dimension, assumptions.norm_bound, coefficient_variance, statistic.kappa, assumptions.discount, for_features / 3

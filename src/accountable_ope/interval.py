@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from threadpoolctl import threadpool_limits
@@ -83,61 +83,120 @@ def bound_ladder(
     """
     rules = [radius_rule(name) for name in radii]
     probability_level(delta)
-    classes = list(features) if isinstance(features, Sequence) else [features]
+    prepare_ranges(data, assumptions)  # contradictions are found before any work
+    prepared = prepare(
+        data,
+        starts,
+        policy,
+        discount=assumptions.discount,
+        kernel=kernel,
+        features=features,
+        options=options,
+        progress=progress,
+        anchor=anchor,
+        check=lambda classes: _check(classes, rules, assumptions, kernel),
+    )
+    return tuple(bound_prepared(prepared, assumptions=assumptions, radius=rule.name, delta=delta) for rule in rules)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Data, classes and their statistics: all that costs O(n^2), to be bounded at many assumptions, radii and deltas."""
+
+    data: Transitions
+    starts: StartStates
+    policy: Policy
+    kernel: Kernel
+    classes: tuple[FeatureMap | KernelSections | Precomputed, ...]
+    systems: tuple[BellmanSystem, ...]
+    statistics: tuple[KernelStatistic, ...]
+    discount: float
+    anchored: bool
+
+
+def prepare(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    discount: float,
+    kernel: Kernel,
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+    anchor: AnchorValues | None = None,
+    check: Callable[[Sequence[FeatureMap | KernelSections | Precomputed]], None] | None = None,
+) -> Prepared:
+    """The Bellman systems and kernel statistics of all classes at one discount."""
+    classes = tuple(features) if isinstance(features, Sequence) else (features,)
     if not classes:
         raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
-    _check_sections(classes, rules, assumptions, kernel)
-    if any(rule.name == "symmetric" for rule in rules) and not assumptions.symmetric_noise:
-        raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")
-    ranges, terminates = prepare_ranges(data, assumptions)
+    if check is not None:
+        check(classes)
+    systems = tuple(bellman_system(data, starts, policy, one, discount, anchor) for one in classes)
+    statistics = tuple(kernel_statistics(systems, kernel, options, progress))
+    return Prepared(data, starts, policy, kernel, classes, systems, statistics, discount, anchor is not None)
+
+
+def bound_prepared(
+    prepared: Prepared,
+    *,
+    assumptions: Assumptions,
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    planned: int | None = None,
+) -> ValueInterval:
+    """`bound_value` from a prepared statistic; the discount must be the one that it was prepared with.
+
+    planned: the number of rows at which a radius for all n at once is tightest; the number of rows at hand by default, which is
+    a choice made before the data only if their number was. Where the same data are bounded while they grow, it must not change.
+    """
+    rule = radius_rule(radius)
+    probability_level(delta)
+    if assumptions.discount != prepared.discount:
+        raise InvalidInput(f"The statistic was prepared at discount {prepared.discount:g}. Got {assumptions.discount:g}.")
+    kernel, starts, policy = prepared.kernel, prepared.starts, prepared.policy
+    _check(prepared.classes, [rule], assumptions, kernel)
+    ranges, terminates = prepare_ranges(prepared.data, assumptions)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
-
-    systems = [bellman_system(data, starts, policy, one, assumptions.discount, anchor) for one in classes]
-    statistics = kernel_statistics(systems, kernel, options, progress)
-
-    intervals = []
-    for rule in rules:
-        parts: list[ClassCertificates] = []
-        found: list[Radius] = []
-        # Small matrices: more than one BLAS thread only gets in its own way.
-        with threadpool_limits(limits=1, user_api="blas"):
-            for one, system, statistic in zip(classes, systems, statistics, strict=True):
-                own = _Class(one, system, statistic, kernel, policy, data.episodes, terminates, anchor is not None)
-                part, radius = _solve(own, rule, split.kernel, assumptions, ranges)
-                parts.append(part)
-                found.append(radius)
-        unclipped = hull(parts, start_error)
-        lower, upper, status = clip(unclipped, ranges.value)
-        premises = value_premises(
-            assumptions,
-            ranges,
-            parts,
-            kernel=repr(kernel),
-            terminates=terminates,
-            sampled_starts=start_error > 0,
-            anchored=anchor is not None,
-            radius=rule,
-        )
-        intervals.append(
-            ValueInterval(
-                lower=lower,
-                upper=upper,
-                unclipped=unclipped,
-                status=status,
-                radius=max(found, key=lambda radius: radius.total),
-                start_error=start_error,
-                delta=split,
-                assumptions=assumptions,
-                ranges=ranges,
-                certificates=tuple(parts),
-                count=len(data),
-                kernel=repr(kernel),
-                terminates=terminates,
-                premises=premises,
-            )
-        )
-    return tuple(intervals)
+    parts: list[ClassCertificates] = []
+    found: list[Radius] = []
+    # Small matrices: more than one BLAS thread only gets in its own way.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for one, system, statistic in zip(prepared.classes, prepared.systems, prepared.statistics, strict=True):
+            own = _Class(one, system, statistic, kernel, policy, prepared.data.episodes, terminates, prepared.anchored)
+            part, level = _solve(own, rule, split.kernel, assumptions, ranges, planned or statistic.count)
+            parts.append(part)
+            found.append(level)
+    unclipped = hull(parts, start_error)
+    lower, upper, status = clip(unclipped, ranges.value)
+    premises = value_premises(
+        assumptions,
+        ranges,
+        parts,
+        kernel=repr(kernel),
+        terminates=terminates,
+        sampled_starts=start_error > 0,
+        anchored=prepared.anchored,
+        radius=rule,
+    )
+    return ValueInterval(
+        lower=lower,
+        upper=upper,
+        unclipped=unclipped,
+        status=status,
+        radius=max(found, key=lambda radius: radius.total),
+        start_error=start_error,
+        delta=split,
+        assumptions=assumptions,
+        ranges=ranges,
+        certificates=tuple(parts),
+        count=len(prepared.data),
+        kernel=repr(kernel),
+        terminates=terminates,
+        premises=premises,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +214,17 @@ class _Class:
 
 
 def _solve(
-    own: _Class, rule: RadiusRule, delta: float, assumptions: Assumptions, ranges: ValueRanges
+    own: _Class, rule: RadiusRule, delta: float, assumptions: Assumptions, ranges: ValueRanges, planned: int
 ) -> tuple[ClassCertificates, Radius]:
     """Both ends of one class, and the radius that they rest on."""
     system, statistic, name = own.system, own.statistic, repr(own.features)
-    inputs = RadiusInputs(statistic.count, ranges, own.kernel.supremum, delta)
+    inputs = RadiusInputs(statistic.count, ranges, own.kernel.supremum, delta, planned)
     rounding = rounding_slack(statistic, assumptions, ranges, system)
     match rule.method:
         case Method.CONSTANT:
             radius = rule.radius(inputs, rounding)
         case Method.SELF_NORMALIZED:
-            weighed = self_normalized_statistic(system, own.kernel, statistic, ranges.residual_width, delta)
+            weighed = self_normalized_statistic(system, own.kernel, statistic, ranges.residual_width, delta, planned)
             statistic = weighed.statistic
             radius = rule.at(weighed.level, rule.uses(inputs), delta, rounding)
         case Method.BOOTSTRAP:
@@ -177,22 +236,26 @@ def _solve(
                 own.features, own.policy, assumptions, ranges, terminates=own.terminates, anchored=own.anchored
             )
             cut = fit_cut(system, own.kernel, own.episodes) if rule.cut else None
-            tight = solve_tightened(name, system, statistic, rule, delta, assumptions, ranges, residuals, cut)
+            tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut)
             return tight.part, tight.radius
     return solve_class(name, system, statistic, radius, assumptions, ranges), radius
 
 
-def _check_sections(
+def _check(
     classes: Sequence[FeatureMap | KernelSections | Precomputed], rules: Sequence[RadiusRule], facts: Assumptions, kernel: Kernel
 ) -> None:
-    """What an RKHS class with a remainder needs."""
-    if not any(isinstance(one, KernelSections) for one in classes):
-        return
-    if facts.norm_bound is None:
+    """What some radii, an RKHS class with a remainder, and a misfit need."""
+    if any(rule.name == "symmetric" for rule in rules) and not facts.symmetric_noise:
+        raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")
+    sections = any(isinstance(one, KernelSections) for one in classes)
+    if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
+    if not sections and facts.misfit == 0:
+        return
+    what = "what KernelSections miss" if sections else "a `misfit`"
     if any(rule.loss is LossKind.U for rule in rules):
-        raise InvalidInput("`radius` hoeffding-u bounds a U-statistic, which says nothing about what KernelSections miss.")
-    if any(rule.method in (Method.SELF_NORMALIZED, Method.BOOTSTRAP) for rule in rules):
-        raise InvalidInput("`radius` self-normalized and wild say nothing about what KernelSections miss.")
+        raise InvalidInput(f"`radius` hoeffding-u bounds a U-statistic, which says nothing about {what}.")
+    if any(rule.method is Method.SELF_NORMALIZED or (sections and rule.method is Method.BOOTSTRAP) for rule in rules):
+        raise InvalidInput(f"`radius` self-normalized and wild say nothing about {what}.")
     if not kernel.nonnegative:
-        raise InvalidInput(f"`kernel` must have no negative values with KernelSections. Got {kernel!r}.")
+        raise InvalidInput(f"`kernel` must have no negative values with {what}. Got {kernel!r}.")

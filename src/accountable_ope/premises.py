@@ -93,7 +93,8 @@ def kernel_premise(kernel: str) -> str:
 def class_premises(facts: Assumptions, parts: Sequence[ClassCertificates], what: str) -> list[str]:
     """That the class contains Q, and its norm."""
     classes = " or ".join(part.features for part in parts)
-    lines = [f"{what} lies in the class of {classes}, chosen without looking at these data."]
+    near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
+    lines = [f"{what} {near} the class of {classes}, chosen without looking at these data."]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
         if part.note:

@@ -63,12 +63,16 @@ class Radius:
 
 @dataclass(frozen=True)
 class RadiusInputs:
-    """What any radius may use: the number of transitions, the ranges that were declared, and the kernel's supremum."""
+    """What any radius may use: the number of transitions, the ranges that were declared, and the kernel's supremum.
+
+    planned: the number of transitions at which radii that hold for all n at once are to be tightest; fixed before the data.
+    """
 
     count: int
     ranges: ValueRanges
     kernel_supremum: float
     delta: float
+    planned: int
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class RadiusRule:
 
     level:    lambda_K from the inputs, None where the data are needed for it.
     envelope: from (range of a step, number of transitions, delta), None where the radius does not follow the variance.
+    anytime:  whether the same event serves all n at once, so that data may be looked at again and again (`Monitor`).
     cut:      whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
     """
 
@@ -88,6 +93,7 @@ class RadiusRule:
     method: Method = Method.CONSTANT
     level: Callable[[RadiusInputs], float] | None = None
     envelope: Callable[[float, int, float], Envelope] | None = None
+    anytime: bool = False
     cut: bool = False
 
     def radius(self, inputs: RadiusInputs, rounding: float) -> Radius:
@@ -151,7 +157,8 @@ RULES: tuple[RadiusRule, ...] = (
         _width,
         _FINITE,
         _V,
-        level=lambda x: azuma_anytime(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta, x.count),
+        level=lambda x: azuma_anytime(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta, x.planned),
+        anytime=True,
     ),
     RadiusRule("self-normalized", "Self-normalised martingale (Theorem C)", _width, _FINITE, _V, method=Method.SELF_NORMALIZED),
     RadiusRule(
@@ -162,6 +169,7 @@ RULES: tuple[RadiusRule, ...] = (
         _V,
         method=Method.FOLLOWING,
         envelope=rate_mixture,
+        anytime=True,
     ),
     RadiusRule(
         "certified",
@@ -171,6 +179,7 @@ RULES: tuple[RadiusRule, ...] = (
         _V,
         method=Method.JOINT,
         envelope=rate_mixture,
+        anytime=True,
     ),
     RadiusRule(
         "certified-cut",
@@ -190,6 +199,7 @@ RULES: tuple[RadiusRule, ...] = (
         _V,
         method=Method.JOINT,
         envelope=_symmetric,
+        anytime=True,
     ),
     RadiusRule("wild", "Wild bootstrap", _width, Guarantee.ASYMPTOTIC, _V, method=Method.BOOTSTRAP),
 )

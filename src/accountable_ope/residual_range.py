@@ -116,7 +116,8 @@ class ResidualRange:
         return self.terminates or self.assumptions.terminal_reward
 
     def _width(self, *, span: float = 0.0, low: float = 0.0, high: float = 0.0) -> float:
-        reward, discount = self.assumptions.reward_range, self.assumptions.discount
+        reward, discount, misfit = self.assumptions.reward_range, self.assumptions.discount, self.assumptions.misfit
+        span, low, high = span + 2 * misfit, low - misfit, high + misfit
         if self.assumptions.terminal_reward:
             width = max(reward[1], discount * high, 0.0) - min(reward[0], discount * low, 0.0)
         else:

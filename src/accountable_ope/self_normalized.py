@@ -20,7 +20,7 @@ LARGEST_COUNT = 12_000
 """Rows up to which the n x n matrix of an exact kernel is formed."""
 
 BALANCE = 10.0
-"""c sigma^2 n sup K, fixed in advance: between 3 and 30 the intervals differ little."""
+"""c sigma^2 planned sup K, fixed in advance: between 3 and 30 the intervals differ little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,14 @@ class SelfNormalized:
 
 
 def self_normalized_statistic(
-    system: BellmanSystem, kernel: Kernel, statistic: KernelStatistic, residual_width: float, delta: float
+    system: BellmanSystem, kernel: Kernel, statistic: KernelStatistic, residual_width: float, delta: float, planned: int
 ) -> SelfNormalized:
-    """C'K(I + c sigma^2 K)^{-1}C with sigma = w/2 and c = 10 / (sigma^2 n sup K), and its level by Theorem C, both over n^2."""
+    """C'K(I + c sigma^2 K)^{-1}C with sigma = w/2 and c = 10 / (sigma^2 planned sup K), and its level (Theorem C), over n^2."""
     n, columns = len(system.target), system.columns()
     variance = (0.5 * residual_width) ** 2
     if variance == 0:
         return SelfNormalized(statistic, 0.0)
-    scale = BALANCE / (variance * n * kernel.supremum)
+    scale = BALANCE / (variance * planned * kernel.supremum)
     weight = scale * variance
     if isinstance(kernel, FiniteRank):
         projected, gram = kernel.project(system.points, columns), kernel.gram(system.points)

@@ -64,11 +64,14 @@ def solve_class(
     """Both ends of one feature class."""
     loss = statistic.v_loss() if radius.loss is LossKind.V else statistic.u_loss()
     decomposition = decompose(loss, system.penalised)
-    correction = least_correction(decomposition, radius.total) if decomposition.convex else None
+    # Q of the class differs from the true one by at most the misfit e: its loss has a root larger by (1 + discount) e kappa.
+    added = (1 + system.discount) * assumptions.misfit * statistic.kappa
+    limit = (math.sqrt(radius.total) + added) ** 2 if added > 0 else radius.total
+    correction = least_correction(decomposition, limit) if decomposition.convex else None
     least_norm = None if correction is None else float(np.linalg.norm(correction[system.penalised]))
     norm_bound, note = norm_of_ball(assumptions, least_norm, ranges)
-    box = value_box(system.box_moments, system.dimension, ranges)
-    feasible = FeasibleSet(decomposition, radius.total, norm_bound, box)
+    box = value_box(system.box_moments, system.dimension, ranges, assumptions.misfit)
+    feasible = FeasibleSet(decomposition, limit, norm_bound, box)
     upward, downward, missed = system.objective, -system.objective, 0.0
     if system.remainder is not None:
         seen = with_remainder(feasible, system.remainder, statistic.missed, system.objective)
@@ -92,7 +95,7 @@ def solve_class(
         statistic=statistic,
         note=note,
         offset=system.offset,
-        missed=missed,
+        missed=missed + assumptions.misfit,
     )
 
 
@@ -110,13 +113,13 @@ def norm_of_ball(assumptions: Assumptions, least_norm: float | None, ranges: Val
     return free, f"a multiple of the least norm bounds nothing here, since {why}"
 
 
-def value_box(moments: FloatArray, dimension: int, ranges: ValueRanges) -> Constraint | None:
-    """mean_j (Q(y_j) - middle)^2 <= (span / 2)^2 over data, next and start points y_j, since Q and V lie in the value range.
+def value_box(moments: FloatArray, dimension: int, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:
+    """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j, as Q and V lie in the value range.
 
     `moments` are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
     """
     low, high = ranges.value
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low) + misfit
     if half == 0:
         return None
     phi, one = slice(0, dimension), dimension

@@ -66,6 +66,12 @@ class KernelStatistic:
         return float(np.sqrt(max(self.pair_gram[ones, ones], 0.0)) / self.count)
 
     @property
+    def kappa_variance(self) -> float:
+        """sqrt(sum_i K(x_i, x_i)) / n: what a constant residual of one is worth in the square root of V_n / n^2."""
+        ones = self.dimension + 1
+        return float(np.sqrt(max(self.diag_gram[ones, ones], 0.0)) / self.count)
+
+    @property
     def missed(self) -> float:
         """sqrt(tau'K tau) / n: what an unseen part of norm one can add to the square root of the V-statistic."""
         return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0

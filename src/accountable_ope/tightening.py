@@ -268,7 +268,7 @@ def _after(tight: TightSet, known: Known, step: Step) -> Known:
         largest = before
         if proof is not None:
             value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
-            hidden = tight.norm_bound * one.missed[1]
+            hidden = tight.norm_bound * one.missed[1] + one.misfit[1]
             largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
         variances.append(largest)
     bound = known.residual_bound

@@ -6,7 +6,6 @@ A method is a name, a guarantee, and where it applies. `evaluate` runs several o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -25,14 +24,17 @@ from ..transitions import StartStates, Transitions
 from .family import Family
 
 
-class Ends(Protocol):
-    """The two numbers that any interval has."""
+class Interval(Protocol):
+    """What any interval has."""
 
     @property
     def lower(self) -> float: ...
 
     @property
     def upper(self) -> float: ...
+
+    @property
+    def status(self) -> Status: ...
 
 
 class IntervalFunction(Protocol):
@@ -48,7 +50,8 @@ class IntervalFunction(Protocol):
         kernel: Kernel,
         features: FeatureMap,
         delta: float,
-    ) -> Ends: ...
+        options: TileOptions | None,
+    ) -> Interval: ...
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta:
     policy = family.policy
     if isinstance(policy, SampledPolicy):
         policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
+    options = TileOptions(threads=1)
     found: dict[str, Outcome] = {}
     radii = [method for method in chosen if method.interval is None]
     if radii:
@@ -134,16 +138,16 @@ def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta:
             features=family.features,
             radii=[method.name for method in radii],
             delta=delta,
-            options=TileOptions(threads=1),
+            options=options,
         )
         seconds = perf_counter() - begin
         for method, interval in zip(radii, intervals, strict=True):
-            found[method.name] = _outcome(method, interval, interval.status, seconds)
+            found[method.name] = _outcome(method, interval, seconds)
     for method in chosen:
         if method.interval is None:
             continue
         begin = perf_counter()
-        ends = method.interval(
+        own = method.interval(
             data,
             starts,
             policy,
@@ -151,11 +155,13 @@ def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta:
             kernel=family.kernel,
             features=family.features,
             delta=delta,
+            options=options,
         )
-        status = Status.INCONSISTENT if math.isnan(ends.lower) else Status.OK
-        found[method.name] = _outcome(method, ends, status, perf_counter() - begin)
+        found[method.name] = _outcome(method, own, perf_counter() - begin)
     return tuple(found[method.name] for method in chosen)
 
 
-def _outcome(method: Method, ends: Ends, status: Status, seconds: float) -> Outcome:
-    return Outcome(method.name, method.guarantee.value, float(ends.lower), float(ends.upper), status.name, seconds)
+def _outcome(method: Method, interval: Interval, seconds: float) -> Outcome:
+    return Outcome(
+        method.name, method.guarantee.value, float(interval.lower), float(interval.upper), interval.status.name, seconds
+    )
