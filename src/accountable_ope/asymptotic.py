@@ -19,6 +19,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -49,6 +50,13 @@ RANK = 300
 
 FLAT = 1e-12
 """A direction of theta with less of the loss than this, in units where every feature has 1, is not seen by the data."""
+
+
+@runtime_checkable
+class ExplicitKernel(Protocol):
+    """A kernel K = Psi Psi' whose features Psi are at hand, for any points."""
+
+    def features(self, points: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +277,12 @@ def anderson_rubin_interval(
 def kernel_product(
     kernel: Kernel, points: FloatArray, column: FloatArray, options: TileOptions | None = None, progress: Progress | None = None
 ) -> FloatArray:
-    """K column, tile by tile over the distinct points."""
+    """K column: tile by tile over the distinct points, or Psi (Psi'column) where the kernel has few features."""
+    if isinstance(kernel, ExplicitKernel):
+        projected = sum(column[rows] @ kernel.features(points[rows]) for rows in _blocks(len(points)))
+        if progress is not None:
+            progress(1.0)
+        return np.concatenate([kernel.features(points[rows]) @ projected for rows in _blocks(len(points))])
     options = TileOptions() if options is None else options
     distinct, group = _distinct(points)
     n, sums = len(distinct), np.bincount(group, weights=column).astype(options.dtype)
@@ -338,26 +351,33 @@ def _identification(loss: Quadratic, statistic: KernelStatistic, objective: Floa
 
 
 def _spectrum(kernel: Kernel, points: FloatArray, e: FloatArray) -> tuple[FloatArray, float]:
-    """The largest eigenvalues of diag(e) K diag(e), largest first, and the sum of the others.
-
-    Rows at the same point add up to one Gaussian of variance sum e_i^2, so only distinct points count.
-    """
-    distinct, group = _distinct(points)
-    sections = Sections(((distinct, np.sqrt(np.bincount(group, weights=e**2))),))
-    total = float(sections.squared_norms(kernel).sum())
+    """The largest eigenvalues of diag(e) K diag(e), largest first, and the sum of the others."""
+    total = float(e**2 @ kernel.diagonal(points))
     if total == 0:
         return np.zeros(0), 0.0
-    nothing = Sections(((distinct[:1], np.zeros(1)),))
     # Many thin products: more than one BLAS thread only gets in its own way.
     with threadpool_limits(limits=1, user_api="blas"):
-        basis = pivoted_coordinates(kernel, sections, nothing, np.zeros(1), RANK, tolerance=1e-6).basis
-        gram = np.zeros((basis.dimension, basis.dimension))
-        for start in range(0, len(distinct), ROWS_AT_ONCE):
-            coordinates, _ = basis.coordinates(sections.rows(slice(start, start + ROWS_AT_ONCE)))
-            gram += coordinates.T @ coordinates
-        mu = np.linalg.eigvalsh(gram)[::-1]
+        mu = np.linalg.eigvalsh(_weighted_gram(kernel, points, e))[::-1]
     mu = mu[mu > FLAT * mu[0]]
     return mu, max(total - float(mu.sum()), 0.0)
+
+
+def _weighted_gram(kernel: Kernel, points: FloatArray, e: FloatArray) -> FloatArray:
+    """Psi'Psi with Psi Psi' = diag(e) K diag(e), as nearly as RANK columns allow; all of it where the kernel has few features."""
+    if isinstance(kernel, ExplicitKernel):
+        blocks = (kernel.features(points[rows]) * e[rows, None] for rows in _blocks(len(points)))
+    else:
+        # Rows at the same point add up to one Gaussian of variance sum e_i^2, so only distinct points count.
+        distinct, group = _distinct(points)
+        sections = Sections(((distinct, np.sqrt(np.bincount(group, weights=e**2))),))
+        nothing = Sections(((distinct[:1], np.zeros(1)),))
+        basis = pivoted_coordinates(kernel, sections, nothing, np.zeros(1), RANK, tolerance=1e-6).basis
+        blocks = (basis.coordinates(sections.rows(rows))[0] for rows in _blocks(len(distinct)))
+    return np.asarray(sum(one.T @ one for one in blocks))
+
+
+def _blocks(count: int) -> list[slice]:
+    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, count, ROWS_AT_ONCE)]
 
 
 def _distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:

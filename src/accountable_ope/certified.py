@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,9 +52,7 @@ def solve_tightened(
         raise InvalidInput(f"The radius {rule.name!r} does not follow the variance.")
     rounding = rounding_slack(statistic, assumptions, ranges, system)
     share = delta if cut is None else 0.5 * delta
-    # The rates of the envelope must be fixed before the data: a norm bound relative to the data may not enter them.
-    declared = assumptions.norm_bound if isinstance(assumptions.norm_bound, float) else math.inf
-    prior = residuals.over_ball(declared) if math.isfinite(declared) else residuals.declared
+    prior = residuals.before_data  # the rates of the envelope must be fixed before the data
     reach = math.sqrt(statistic.kernel_supremum)
     envelope = rule.envelope(prior * reach, planned, share)
     gap = (1 + system.discount) * assumptions.misfit
@@ -112,7 +110,7 @@ def _tight_set(
     """The set before any round, why the ball is what it is, and the least norm consistent with the data."""
     joint = rule.method is Method.JOINT
     box = value_box(system.box_moments, system.dimension, ranges, assumptions.misfit)
-    free, _ = norm_of_ball(Assumptions(assumptions.discount, assumptions.reward_range, assumptions.value_range), None, ranges)
+    free, _ = norm_of_ball(replace(assumptions, norm_bound=None), None, ranges)
 
     def with_norm(bound: float) -> TightSet:
         return TightSet(evidence, _others(system, box, bound), bound, residuals, joint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,13 +12,15 @@ import numpy as np
 
 from .assumptions import Assumptions
 from .bellman import AnchorValues, QFunction, bellman_system, q_at, q_expected
+from .concentration.envelope import SquaredEnvelope
 from .errors import InvalidInput
+from .evidence import difference
 from .features import FeatureMap, KernelSections, Precomputed
-from .interval import bound_ladder
+from .interval import DEFAULT_RADIUS, bound_ladder
 from .kernels import Kernel
 from .linear_q import LinearQ, save_linear_q
 from .policy import Policy, state_action_points
-from .programs.ellipsoid_ball import decompose
+from .programs.ellipsoid_ball import Decomposition, decompose
 from .programs.extreme import least_correction
 from .radius import LossKind, Radius, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
@@ -95,7 +97,7 @@ def diagnose(
     assumptions: Assumptions,
     kernel: Kernel,
     features: AnyClass | Sequence[AnyClass],
-    radius: str = "azuma",
+    radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -109,13 +111,14 @@ def diagnose(
     interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
+    allowed = allowed_loss(interval, np.zeros(statistic.dimension))
     residuals = data.rewards + assumptions.discount * np.where(data.terminated, 0.0, anchor.at_next) - anchor.at_data
     points = state_action_points(data.states, data.actions, policy)
     return Diagnosis(
         estimate=float(starts.weights @ anchor.at_start),
         loss=loss,
-        radius=interval.radius,
-        verdict=Verdict.CONSISTENT if loss <= interval.radius.total else Verdict.REJECTED,
+        radius=replace(interval.radius, level=allowed - interval.radius.rounding),
+        verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
         interval=interval,
         witness=witness(residuals, points, kernel),
     )
@@ -194,7 +197,7 @@ def correct(
     assumptions: Assumptions,
     kernel: Kernel,
     features: AnyClass,
-    radius: str = "azuma",
+    radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -206,12 +209,12 @@ def correct(
     interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
     system = bellman_system(data, starts, policy, features, assumptions.discount, anchor)
     part = interval.certificates[0]
-    loss, limit = part.statistic.v_loss(), interval.radius.total
+    loss = part.statistic.v_loss()
     decomposition = decompose(loss, np.ones(system.dimension, dtype=bool))
     theta = np.zeros(system.dimension)
     status = CorrectionStatus.UNCHANGED
-    if loss.a0 > limit:
-        found = least_correction(decomposition, limit)
+    if loss.a0 > allowed_loss(interval, theta):
+        found = _least_change(interval, decomposition)
         status = CorrectionStatus.INFEASIBLE if found is None else CorrectionStatus.CORRECTED
         theta = theta if found is None else found
     after = system.offset + float(system.objective @ theta)
@@ -225,13 +228,64 @@ def correct(
         loss_before=loss.a0,
         loss_after=loss(theta),
         least_loss=decomposition.least,
-        radius=interval.radius,
+        radius=replace(interval.radius, level=allowed_loss(interval, theta) - interval.radius.rounding),
         interval=interval,
         note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalised])), part.norm_bound, status),
         q=q,
         features=system.features,
         action_vectors=policy.action_vectors,
     )
+
+
+def allowed_loss(interval: ValueInterval, theta: FloatArray) -> float:
+    """The largest loss that chance allows to estimate + theta'phi, were it the true Q.
+
+    One number for a constant radius. A radius that follows the variance is U(w, V_n)^2 / n^2 at the variance of this very Q, w
+    the declared width of the residuals: that Q lies in the class is not needed for it.
+    """
+    part = interval.certificates[0]
+    if part.tightening is None:
+        return interval.radius.total
+    one = part.tightening.tight.evidence[0]
+    variance = one.variance(theta) * one.count**2
+    u, _ = one.envelope.bound(part.tightening.tight.range.declared * one.reach, np.array([max(variance, 0.0)]))
+    return float(u[0]) ** 2 / one.count**2 + interval.radius.rounding
+
+
+def _least_change(interval: ValueInterval, decomposition: Decomposition) -> FloatArray | None:
+    """The theta of least norm whose loss is allowed; None when not even the least loss is.
+
+    Where the radius follows the variance, its square lies below p + q V_n, with equality at one variance: the theta of least norm
+    with loss - q V_n / n^2 <= p / n^2 is the answer once that variance is its own.
+    """
+    part = interval.certificates[0]
+    if part.tightening is None:
+        return least_correction(decomposition, interval.radius.total)
+    one, rounding = part.tightening.tight.evidence[0], interval.radius.rounding
+    step = part.tightening.tight.range.declared * one.reach
+    squared = SquaredEnvelope(one.envelope, step, one.count * step**2)
+    least = decomposition.least_loss(None).theta
+    if one.squared(least) > allowed_loss(interval, least):
+        return None
+    theta = least
+    for _ in range(50):
+        affine = squared.touching(one.variance(theta) * one.count**2)
+        joint = decompose(difference(one.squared, one.variance, affine.rate), decomposition.mask)
+        limit = affine.level / one.count**2 + rounding
+        found = joint.least_norm(limit) if joint.convex else least_correction(decomposition, allowed_loss(interval, theta))
+        if found is None:
+            break
+        moved, theta = float(np.linalg.norm(found - theta)), found
+        if moved <= 1e-9 * float(np.linalg.norm(theta)):
+            break
+    inside, outside = 1.0, 0.0  # towards the least loss, should the last step have ended just outside
+    if one.squared(theta) > allowed_loss(interval, theta):
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            point = theta + middle * (least - theta)
+            inside, outside = (middle, outside) if one.squared(point) <= allowed_loss(interval, point) else (inside, middle)
+        theta = theta + inside * (least - theta)
+    return theta
 
 
 def anchor_values(q: AnyQ, data: Transitions, starts: StartStates, policy: Policy) -> AnchorValues:

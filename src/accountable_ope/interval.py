@@ -21,7 +21,7 @@ from .premises import value_premises
 from .programs.ellipsoid_ball import decompose
 from .radius import LossKind, Method, Radius, RadiusInputs, RadiusRule, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
-from .residual_range import residual_range
+from .residual_range import ResidualRange, residual_range
 from .result import ClassCertificates, ValueInterval, clip, hull
 from .self_normalized import self_normalized_statistic
 from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class
@@ -224,21 +224,24 @@ def _solve(
         case Method.CONSTANT:
             radius = rule.radius(inputs, rounding)
         case Method.SELF_NORMALIZED:
-            weighed = self_normalized_statistic(system, own.kernel, statistic, ranges.residual_width, delta, planned)
+            width = _residuals(own, assumptions, ranges).before_data
+            weighed = self_normalized_statistic(system, own.kernel, statistic, width, delta, planned)
             statistic = weighed.statistic
-            radius = rule.at(weighed.level, rule.uses(inputs), delta, rounding)
+            radius = rule.at(weighed.level, f"width {width:.4g}", delta, rounding)
         case Method.BOOTSTRAP:
             centre = decompose(statistic.v_loss(), system.penalised).least_loss(None).theta
             level = wild_radius(system, own.kernel, centre, delta)
             radius = rule.at(level, "residuals at the least loss", delta, rounding)
-        case _:
-            residuals = residual_range(
-                own.features, own.policy, assumptions, ranges, terminates=own.terminates, anchored=own.anchored
-            )
+        case Method.FOLLOWING | Method.JOINT:
             cut = fit_cut(system, own.kernel, own.episodes) if rule.cut else None
+            residuals = _residuals(own, assumptions, ranges)
             tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut)
             return tight.part, tight.radius
     return solve_class(name, system, statistic, radius, assumptions, ranges), radius
+
+
+def _residuals(own: _Class, assumptions: Assumptions, ranges: ValueRanges) -> ResidualRange:
+    return residual_range(own.features, own.policy, assumptions, ranges, terminates=own.terminates, anchored=own.anchored)
 
 
 def _check(

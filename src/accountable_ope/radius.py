@@ -207,6 +207,9 @@ RULES: tuple[RadiusRule, ...] = (
 LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
 
+AVERAGE_LADDER = ("hoeffding", "azuma")
+"""The same for the average reward, whose program takes constant radii only."""
+
 
 def radius_rule(name: str) -> RadiusRule:
     """The rule of this name."""

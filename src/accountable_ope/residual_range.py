@@ -74,9 +74,15 @@ class ResidualRange:
         """The width of the range that the assumptions allow to any Q."""
         return self.ranges.residual_width
 
+    @property
+    def before_data(self) -> float:
+        """The range that is known before any data: a norm bound relative to the data may not enter it."""
+        bound = self.assumptions.norm_bound
+        return self.over_ball(bound) if isinstance(bound, float) else self.declared
+
     def over_ball(self, norm_bound: float) -> float:
         """The range over all theta whose penalised part has at most this norm."""
-        if self._needs_level:
+        if self._needs_level or not np.isfinite(self.diameter):
             return self.declared
         return self._width(span=norm_bound * self.diameter)
 

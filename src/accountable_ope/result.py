@@ -62,9 +62,15 @@ class ClassCertificates:
         """Both certificates hold, and their loss constraints are those that the statistic gives."""
         if not (self.upper.check().valid and self.lower.check().valid):
             return False
-        return self._same_loss() if self.tightening is None else self.tightening.check(self.upper, self.lower)
+        if self.tightening is not None and not self.tightening.check(self.upper, self.lower):
+            return False
+        return self._same_loss()
 
     def _same_loss(self) -> bool:
+        if self.tightening is not None:
+            evidence, loss = self.tightening.tight.evidence[0], self.statistic.v_loss()
+            same = np.array_equal(evidence.squared.A, loss.A) and np.array_equal(evidence.squared.a, loss.a)
+            return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
         loss = self.upper.constraints[0].quadratic
         m = self.statistic.dimension  # an unseen part of an RKHS is one more variable, after those of the statistic
         return any(

@@ -124,6 +124,20 @@ class _Solved:
     dual: DualSolution
     middle: tuple[float, ...]
 
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """The multipliers of each evidence, added up over its rates."""
+        ends = np.cumsum([len(own) for own in self.proof.rates])
+        return tuple(float(part.sum()) for part in np.split(self.proof.multipliers, ends)[: len(ends)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Hints:
+    """The solutions of the round before."""
+
+    ends: tuple[_Solved | None, _Solved | None]
+    variances: tuple[_Solved | None, ...]
+
 
 def tighten(
     tight: TightSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
@@ -138,32 +152,33 @@ def tighten(
     steps: list[Step] = []
     best: list[Certificate | None] = [None, None]
     ends: list[tuple[int, tuple[FloatArray, ...]]] = [(0, ()), (0, ())]
-    rate = 0.0
+    hints = _Hints((None, None), tuple(None for _ in tight.evidence))
     for number in range(rounds):
         squares = tight.squares(known)
-        here: list[_Solved] = []
-        for k, objective in enumerate((upward, downward) if empty is None else ()):
-            solved = _solve(Quadratic.linear(objective), tight, squares, inside)
-            if solved is None:
-                continue
-            here.append(solved)
-            rate = solved.middle[0] if k == 0 else rate
-            found, before = _certificate(objective, solved, inside), best[k]
-            if before is None or found.bound < before.bound:
-                best[k], ends[k] = found, (number, solved.proof.rates)
+        goals = (upward, downward) if empty is None else ()
+        solved = [_solve(Quadratic.linear(c), tight, squares, inside, hint=hints.ends[k]) for k, c in enumerate(goals)]
+        for k, one in enumerate(solved):
+            if one is not None:
+                found, before = _certificate(goals[k], one, inside), best[k]
+                if before is None or found.bound < before.bound:
+                    best[k], ends[k] = found, (number, one.proof.rates)
+        here = [one for one in solved if one is not None]
+        rate = here[0].middle[0] if here else 0.0
         history.append(_record(known, squares[0], rate, tight.evidence[0].count, best))
         if len(here) < 2 or number + 1 == rounds:
             break
-        step = _shrink(tight, squares, inside, here)
+        step, variances = _shrink(tight, squares, inside, here, hints.variances)
         shrunk = _after(tight, known, step)
         if not _smaller(shrunk, known):
             break
+        hints = _Hints((here[0], here[1]), variances)
         steps.append(step)
         known = shrunk
     upper, lower = best
     if upper is not None and lower is not None and upper.bound < -lower.bound:
         empty = _empty_from_ends(upper, lower)
-    tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), _identification(tight.evidence[0], rate))
+    identification = _identification(tight.evidence[0], history[-1].rate)
+    tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), identification)
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
     return upper or _unbounded(tight, upward), lower or _unbounded(tight, downward), tightening
@@ -191,22 +206,39 @@ def least_norm(tight: TightSet, inside: FloatArray, ball: Quadratic) -> float | 
     known = tight.begin()
     if prove_empty(tight, known, inside) is not None:
         return None
-    solved = _solve(ball, tight, tight.squares(known), inside)
+    largest = max(map(abs, tight.range.ranges.value))
+    solved = _solve(ball, tight, tight.squares(known), inside, absolute_gap=1e-10 * largest**2)
     return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
 
 
 def _solve(
-    goal: Quadratic, tight: TightSet, squares: Sequence[SquaredEnvelope], inside: FloatArray, gap: float = 1e-6
+    goal: Quadratic,
+    tight: TightSet,
+    squares: Sequence[SquaredEnvelope],
+    inside: FloatArray,
+    gap: float = 1e-6,
+    absolute_gap: float = 0.0,
+    hint: _Solved | None = None,
 ) -> _Solved | None:
-    """The best Lagrangian bound of a goal; the rates q are moved to where they count most."""
-    choices = [_first_rates(one, squared, inside, tight.joint) for one, squared in zip(tight.evidence, squares, strict=True)]
-    best: _Solved | None = None
+    """The best Lagrangian bound of a goal; the rates q are moved to where they count most.
+
+    hint: a solution of the same goal in the round before, from which to begin.
+    """
+    pairs = zip(tight.evidence, squares, strict=True)
+    choices = [_first_rates(one, squared, inside, tight.joint) for one, squared in pairs]
     start: FloatArray | None = None
+    if hint is not None:
+        start = np.concatenate(
+            [np.full(len(rates), total / len(rates)) for rates, total in zip(choices, hint.totals, strict=True)]
+            + [hint.proof.multipliers[len(hint.proof.multipliers) - len(tight.others) :]]
+        )
+    best: _Solved | None = None
     for attempt in range(REFINEMENTS if tight.joint else 1):
         constraints = tight.constraints(squares, choices)
         if start is None:
             start = _first_multipliers(goal, constraints, inside, tight.norm_bound)
-        dual = maximise_dual(goal, constraints, start, relative_gap=gap if attempt else max(gap, 1e-3))
+        wanted = gap if attempt else max(gap, 1e-3)
+        dual = maximise_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
         if dual is None:
             return best
         middle, begin, position = [], [], 0
@@ -220,7 +252,7 @@ def _solve(
         gained = math.inf if best is None else dual.bound - best.dual.bound
         if best is None or gained > 0:
             best = _Solved(Proof(tuple(choices), dual.multipliers), constraints, dual, tuple(middle))
-        if gained < 1e-4 * abs(dual.bound) and attempt > 0:
+        if gained <= max(gap, 1e-4) * abs(dual.bound) + absolute_gap and attempt > 0:
             break
         # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
         choices = [np.array([q / 1.25, q, 1.25 * q]) for q in middle]
@@ -246,18 +278,26 @@ def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], insid
     return np.array([max(size, 1e-300) / max(abs(c.limit), 1e-300) for c in constraints])
 
 
-def _shrink(tight: TightSet, squares: Sequence[SquaredEnvelope], inside: FloatArray, ends: Sequence[_Solved]) -> Step:
+def _shrink(
+    tight: TightSet,
+    squares: Sequence[SquaredEnvelope],
+    inside: FloatArray,
+    ends: Sequence[_Solved],
+    hints: Sequence[_Solved | None],
+) -> tuple[Step, tuple[_Solved | None, ...]]:
     """Proofs of the variances and of the range of the set that the constraints of this round leave."""
-    solved = [_solve(one.variance_goal(), tight, squares, inside, gap=1e-3) for one in tight.evidence]
+    solved = tuple(
+        _solve(one.variance_goal(), tight, squares, inside, gap=1e-3, hint=hint)
+        for one, hint in zip(tight.evidence, hints, strict=True)
+    )
     around = [*ends, *(one for one in solved if one is not None)]
-    for _ in range(2):  # where the range is decided, an ellipsoid of its own
-        ellipsoids = _ellipsoids((one.constraints, one.proof.multipliers) for one in around)
-        for direction in tight.range.extremes(ellipsoids) if ellipsoids else ():
-            own = _solve(Quadratic.linear(_padded(direction, len(inside))), tight, squares, inside, gap=1e-3)
-            if own is not None:
-                around.append(own)
+    ellipsoids = _ellipsoids((one.constraints, one.proof.multipliers) for one in around)
+    for direction in tight.range.extremes(ellipsoids) if ellipsoids else ():  # where the range is decided, one of its own
+        own = _solve(Quadratic.linear(_padded(direction, len(inside))), tight, squares, inside, gap=1e-2)
+        if own is not None:
+            around.append(own)
     variances = tuple(None if one is None else one.proof for one in solved)
-    return Step(variances, tuple(one.proof for one in around))
+    return Step(variances, tuple(one.proof for one in around)), solved
 
 
 def _after(tight: TightSet, known: Known, step: Step) -> Known:

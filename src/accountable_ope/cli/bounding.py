@@ -25,6 +25,7 @@ from .options import (
     Horizon,
     KernelName,
     Landmarks,
+    Misfit,
     NoIntercept,
     NormBound,
     PolicyName,
@@ -34,6 +35,8 @@ from .options import (
     Seed,
     SinglePrecision,
     Starts,
+    StateBox,
+    SymmetricNoise,
     TabularClass,
     TerminalReward,
     ValueRange,
@@ -62,6 +65,9 @@ def bound(
     horizon: Horizon = None,
     terminal_reward: TerminalReward = False,
     deterministic_reward: DeterministicReward = False,
+    state_box: StateBox = None,
+    misfit: Misfit = 0.0,
+    symmetric_noise: SymmetricNoise = False,
     average_reward: Annotated[
         bool, typer.Option("--average-reward", help="Bound the long-run average reward (no discount, no start states).")
     ] = False,
@@ -69,7 +75,10 @@ def bound(
         float | None, typer.Option(help="With --average-reward: declared span of the relative value function.")
     ] = None,
     delta: Delta = 0.1,
-    radius: Annotated[list[str] | None, typer.Option(help="Radius, repeatable. None: the whole ladder.")] = None,
+    radius: Annotated[
+        list[str] | None, typer.Option(help="Radius, repeatable. [default: certified; azuma with --average-reward]")
+    ] = None,
+    ladder: Annotated[bool, typer.Option("--ladder", help="Show the paper's radius and Theorem A beside the default.")] = False,
     features: FeatureCount = 50,
     feature_bandwidth: FeatureBandwidth = None,
     landmarks: Landmarks = None,
@@ -87,8 +96,8 @@ def bound(
     as_json: AsJson = False,
 ) -> None:
     """Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."""
-    from ..interval import bound_ladder
-    from ..radius import LADDER
+    from ..interval import DEFAULT_RADIUS, bound_ladder
+    from ..radius import AVERAGE_LADDER, LADDER
     from ..reductions.numpy_tiles import TileOptions
     from ..selection import state_choice
     from .inputs import read_problem
@@ -102,7 +111,8 @@ def bound(
             for name, given in (
                 ("--discount", discount), ("--starts", starts), ("--value-range", value_range), ("--horizon", horizon),
                 ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--earlier-share", earlier_share),
-                ("--terminal-reward", terminal_reward or None),
+                ("--terminal-reward", terminal_reward or None), ("--state-box", state_box), ("--misfit", misfit or None),
+                ("--symmetric-noise", symmetric_noise or None),
             )
             if given is not None
         ]  # fmt: skip
@@ -111,18 +121,20 @@ def bound(
         problem = read_problem(data, None, False, policy, action_values, need_starts=False)
         with progress_bar(not as_json) as progress:
             intervals = _average_ladder(
-                problem, choice, test_kernel, reward_range, norm_bound, value_span, not deterministic_reward, radius or LADDER,
+                problem, choice, test_kernel, reward_range, norm_bound, value_span, not deterministic_reward,
+                radius or (AVERAGE_LADDER if ladder else AVERAGE_LADDER[-1:]),
                 delta, options, progress,
             )  # fmt: skip
     else:
         if discount is None:
             raise InvalidInput("--discount is needed (or --average-reward).")
         declared = Declared(
-            discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward
-        )
+            discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
+            state_box, misfit, symmetric_noise,
+        )  # fmt: skip
         facts = declared.assumptions()
         problem = read_problem(data, starts, sampled_starts, policy, action_values)
-        shown = radius or [name for name in LADDER if landmarks is None or name != "hoeffding-u"]
+        shown = radius or (LADDER if ladder else [DEFAULT_RADIUS])
         if earlier_share is not None:
             choice, later, earlier_rows = _choose_earlier(choice, problem, facts.discount, earlier_share)
             problem = replace(problem, data=later)

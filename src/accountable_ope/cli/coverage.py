@@ -35,6 +35,9 @@ def coverage(
     out: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished trials; what it holds is not computed again.")
     ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Show what the folder of --out holds, whatever its number of trials; run nothing.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw coverage and width against n, to .png, .svg or .pdf.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the tables between the marks of this Markdown page.")] = None,
     list_families: Annotated[bool, typer.Option("--list", help="List the families and leave.")] = False,
@@ -44,7 +47,7 @@ def coverage(
 
     Exit code 1 when a finite-sample radius misses so often that its claim is not believable.
     """
-    from ..laboratory import families_named, methods_named, refuted, run_trials, summarise
+    from ..laboratory import families_named, methods_named, refuted, run_trials, stored_trials, summarise
     from ..laboratory.page import check_page, write_page
     from ..laboratory.trials import DEFAULT_COUNTS
 
@@ -57,10 +60,22 @@ def coverage(
         _check_plot(plot)
     if markdown is not None:
         check_page(markdown)
-    with _progress_bar(not as_json) as report:
-        table = run_trials(
-            problems, n or DEFAULT_COUNTS, chosen=chosen, trials=trials, delta=delta, workers=workers, folder=out, report=report
-        )
+    if stored:
+        if out is None:
+            raise InvalidInput("--stored needs --out, the folder that holds the trials.")
+        table = stored_trials(out, problems, n, None if radius is None else chosen, delta)
+    else:
+        with _progress_bar(not as_json) as report:
+            table = run_trials(
+                problems,
+                n or DEFAULT_COUNTS,
+                chosen=chosen,
+                trials=trials,
+                delta=delta,
+                workers=workers,
+                folder=out,
+                report=report,
+            )
     rows = summarise(table)
     if as_json:
         print_json(coverage_document(rows))
@@ -93,7 +108,8 @@ def print_coverage(terminal: Console, rows: Sequence[Coverage]) -> None:
     counts = sorted({row.trials for row in rows})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     title = f"{100 * (1 - rows[0].delta):g}% coverage is claimed; {trials} data sets, 95% Clopper-Pearson intervals"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
+    terminal.print(title, highlight=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
     table.add_column("family, radius", no_wrap=True)
     for name in ("n", "covered", "95% interval", "width", "whole", "empty", "s"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -116,7 +132,7 @@ def print_coverage(terminal: Console, rows: Sequence[Coverage]) -> None:
     terminal.print(table, highlight=False)
     terminal.print(
         "width: mean, normalised; whole: the interval is the whole range of values; empty: no function of the class fits; "
-        "s: seconds for all radii together.",
+        "s: seconds in one thread.",
         highlight=False,
     )
     if not all(row.claims for row in rows):

@@ -44,6 +44,13 @@ TerminalReward = Annotated[bool, typer.Option("--terminal-reward", help="Declare
 DeterministicReward = Annotated[
     bool, typer.Option("--deterministic-reward", help="Declared: the reward is a function of state and action.")
 ]
+StateBox = Annotated[
+    str | None, typer.Option(help="Declared: every state lies in this box, such as -5:5,-3:3 (low:high per column).")
+]
+Misfit = Annotated[float, typer.Option(help="Declared: some function of the class is this near to Q everywhere.")]
+SymmetricNoise = Annotated[
+    bool, typer.Option("--symmetric-noise", help="Declared: Bellman residuals are symmetric about 0 (for --radius symmetric).")
+]
 Delta = Annotated[float, typer.Option(help="Failure probability of the two-sided statement.")]
 FeatureCount = Annotated[int, typer.Option(help="Number of random Fourier features.")]
 FeatureBandwidth = Annotated[
@@ -74,6 +81,9 @@ class Declared:
     horizon: int | None
     terminal_reward: bool
     deterministic_reward: bool
+    state_box: str | None = None
+    misfit: float = 0.0
+    symmetric_noise: bool = False
 
     def assumptions(self) -> Assumptions:
         from ..assumptions import Assumptions, RelativeNorm
@@ -88,7 +98,20 @@ class Declared:
             reward_noise=not self.deterministic_reward,
             horizon=self.horizon,
             terminal_reward=self.terminal_reward,
+            state_box=None if self.state_box is None else _parse_box(self.state_box),
+            misfit=self.misfit,
+            symmetric_noise=self.symmetric_noise,
         )
+
+
+def _parse_box(text: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """-5:5,-3:3 -> ((-5, -3), (5, 3))."""
+    try:
+        sides = [tuple(float(end) for end in side.split(":")) for side in text.split(",")]
+        lows, highs = zip(*((low, high) for low, high in sides), strict=True)
+    except ValueError:
+        raise InvalidInput(f"--state-box must look like -5:5,-3:3, one low:high per state column. Got {text!r}.") from None
+    return lows, highs
 
 
 @dataclass(frozen=True)

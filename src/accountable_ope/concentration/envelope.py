@@ -17,8 +17,8 @@ import numpy as np
 from ..validation import FloatArray, frozen
 from .martingale import gaussian_mixture, psi_exponential
 
-GRID = 400
-"""Points of the variance between which an affine bound is verified."""
+GRID = 200
+"""Twice so many values of the variance, between which an affine bound is verified."""
 
 
 class Envelope(Protocol):
@@ -119,7 +119,11 @@ class SquaredEnvelope:
 
     def __init__(self, envelope: Envelope, residual_bound: float, largest: float) -> None:
         self._envelope, self._b, self.largest = envelope, residual_bound, largest
-        self._v = np.concatenate([[0.0], np.geomspace(1e-9 * largest, largest, GRID)]) if largest > 0 else np.zeros(1)
+        # Evenly spread in logarithms, for small variances, and evenly, for large ones.
+        spread = np.concatenate(
+            [np.geomspace(max(1e-9 * largest, 1e-300), max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]
+        )
+        self._v = np.unique(spread) if largest > 0 else np.zeros(1)
         self._u, self._slope = envelope.bound(residual_bound, self._v)
 
     def at(self, rate: float) -> AffineBound:

@@ -10,7 +10,7 @@ from .methods import IntervalFunction, Method, evaluate, known_methods, methods_
 from .store import read_trials
 from .summary import Coverage, believable, clopper_pearson, refuted, summarise
 from .trial import Trial
-from .trials import run_trials, trial_seed
+from .trials import run_trials, stored_trials, trial_seed
 
 __all__ = [
     "FAMILY_NAMES",
@@ -33,6 +33,7 @@ __all__ = [
     "read_trials",
     "refuted",
     "run_trials",
+    "stored_trials",
     "summarise",
     "trial_seed",
 ]

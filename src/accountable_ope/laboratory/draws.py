@@ -152,7 +152,7 @@ class StopWhenExtreme:
 class Simulated:
     """Trajectories of a problem with continuous states, the last one cut off at row n.
 
-    The planted problem refuses to log a mean reward outside [0, 1]. That has never been seen in ten million rows at the settings
+    The planted problem refuses to log a mean reward outside [0, 1]. That was not seen in a million rows of each of the problems
     used here, but is not impossible; such data are thrown away whole and drawn again.
     """
 

@@ -1,7 +1,7 @@
 """What is measured: every radius of the ladder, and interval functions that stand beside it.
 
-A method is a name, a guarantee, and where it applies. `evaluate` runs several on one data set: all radii by one call of
-`bound_ladder`, so that the pass over the pairs of rows is made once, and every other method by its own call.
+A method is a name, a guarantee, and where it applies. `evaluate` runs several on one data set: all radii from one prepared
+statistic, so that the pass over the pairs of rows is made once, and every other method by its own call.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from time import perf_counter
 from typing import Protocol
 
 from ..assumptions import Assumptions
+from ..asymptotic import anderson_rubin_interval, sandwich_interval
 from ..errors import InvalidInput
 from ..features import FeatureMap
-from ..interval import bound_ladder
-from ..kernels import Kernel
+from ..interval import bound_prepared, prepare
+from ..kernels import FiniteRank, Kernel
 from ..policy import Policy, SampledPolicy
 from ..radius import LADDER, RULES, Guarantee
 from ..reductions.numpy_tiles import TileOptions
@@ -58,8 +59,8 @@ class IntervalFunction(Protocol):
 class Method:
     """A way to an interval.
 
-    interval:      the function that gives it; None: the radius of this name, in `bound_ladder`.
-    largest_count: more rows than these are not tried, since they would take too long.
+    interval:      the function that gives it; None: the radius of this name.
+    largest_count: more rows than these are not tried where the kernel is not of finite rank: they would take too long.
     """
 
     name: str
@@ -76,12 +77,12 @@ class Method:
         """Whether the family satisfies what the method declares, and n is within reach."""
         if self.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE and not family.symmetric:
             return False
-        return self.largest_count is None or n <= self.largest_count
+        return self.largest_count is None or n <= self.largest_count or isinstance(family.kernel, FiniteRank)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An interval on one data set. seconds: of the call that gave it, which all radii share."""
+    """An interval on one data set. seconds: what it would take alone, so that the shared pass over the pairs counts for each."""
 
     method: str
     guarantee: str
@@ -91,10 +92,13 @@ class Outcome:
     seconds: float
 
 
-INTERVALS: tuple[Method, ...] = ()
-"""Methods that are no radii, such as Wald intervals: one entry each, with `interval` set."""
+INTERVALS: tuple[Method, ...] = (
+    Method("sandwich", Guarantee.ASYMPTOTIC, sandwich_interval),
+    Method("anderson-rubin", Guarantee.ASYMPTOTIC, anderson_rubin_interval),
+)
+"""Methods that are no radii: one entry each, with `interval` set."""
 
-LIMITS: tuple[tuple[str, int], ...] = ()
+LIMITS: tuple[tuple[str, int], ...] = (("self-normalized", 3000),)
 """(radius, largest number of rows) where a radius needs more than the two matrices of the statistic."""
 
 
@@ -125,40 +129,39 @@ def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta:
     if isinstance(policy, SampledPolicy):
         policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
     options = TileOptions(threads=1)
-    found: dict[str, Outcome] = {}
-    radii = [method for method in chosen if method.interval is None]
-    if radii:
-        begin = perf_counter()
-        intervals = bound_ladder(
+    begin = perf_counter()
+    prepared = None
+    if any(method.interval is None for method in chosen):
+        prepared = prepare(
             data,
             starts,
             policy,
-            assumptions=family.assumptions,
+            discount=family.assumptions.discount,
             kernel=family.kernel,
             features=family.features,
-            radii=[method.name for method in radii],
-            delta=delta,
             options=options,
         )
-        seconds = perf_counter() - begin
-        for method, interval in zip(radii, intervals, strict=True):
-            found[method.name] = _outcome(method, interval, seconds)
+    preparing = perf_counter() - begin
+    found = []
     for method in chosen:
-        if method.interval is None:
-            continue
         begin = perf_counter()
-        own = method.interval(
-            data,
-            starts,
-            policy,
-            assumptions=family.assumptions,
-            kernel=family.kernel,
-            features=family.features,
-            delta=delta,
-            options=options,
-        )
-        found[method.name] = _outcome(method, own, perf_counter() - begin)
-    return tuple(found[method.name] for method in chosen)
+        if method.interval is None:
+            assert prepared is not None
+            interval: Interval = bound_prepared(prepared, assumptions=family.assumptions, radius=method.name, delta=delta)
+            begin -= preparing
+        else:
+            interval = method.interval(
+                data,
+                starts,
+                policy,
+                assumptions=family.assumptions,
+                kernel=family.kernel,
+                features=family.features,
+                delta=delta,
+                options=options,
+            )
+        found.append(_outcome(method, interval, perf_counter() - begin))
+    return tuple(found)
 
 
 def _outcome(method: Method, interval: Interval, seconds: float) -> Outcome:

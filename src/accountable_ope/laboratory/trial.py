@@ -11,7 +11,7 @@ class Trial:
 
     lower, upper, truth: not normalised; both ends are NaN where no function of the class was consistent with the data.
     width:               normalised, (1 - discount) times the length of the interval.
-    seconds:             of the call that gave the interval, which all radii share; without the drawing of the data.
+    seconds:             what the method would take alone, in one thread, without the drawing of the data.
     """
 
     family: str

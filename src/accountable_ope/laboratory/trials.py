@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from ..errors import AopeError, InvalidInput
 from ..validation import probability_level, whole
 from .family import Family
-from .methods import Method, evaluate, methods_named
+from .methods import Method, evaluate, known_methods, methods_named
 from .store import TrialFolder
 from .trial import Trial
 
@@ -132,6 +132,27 @@ def run_trials(
     return tuple(
         rows[one.name, n, trial, method.name] for one, n, applying in cells for method in applying for trial in range(trials)
     )
+
+
+def stored_trials(
+    folder: str | os.PathLike[str],
+    families: Sequence[Family],
+    counts: Sequence[int] | None = None,
+    chosen: Sequence[Method] | None = None,
+    delta: float = 0.1,
+) -> tuple[Trial, ...]:
+    """What a folder holds of these families at this delta, ordered as `run_trials` would; None: every n, every known method."""
+    wanted = known_methods() if chosen is None else tuple(chosen)
+    place = {one.name: index for index, one in enumerate(families)}
+    rank = {method.name: index for index, method in enumerate(wanted)}
+    rows = [
+        row
+        for row in _stored(TrialFolder(folder), families, probability_level(delta)).values()
+        if row.method in rank and (not counts or row.n in counts)
+    ]
+    if not rows:
+        raise InvalidInput(f"{os.fspath(folder)} holds no such trials at delta = {delta:g}.")
+    return tuple(sorted(rows, key=lambda row: (place[row.family], row.n, rank[row.method], row.trial)))
 
 
 Key = tuple[str, int, int, str]

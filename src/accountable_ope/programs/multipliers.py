@@ -46,6 +46,8 @@ def maximise_dual(
     degree = len(constraints) + (len(objective.a) if determinant else 0)
     stalled = 0
     for _ in range(NEWTON_STEPS):
+        if float(alpha.min()) < 1e-150:
+            break  # a multiplier that counts for nothing any more, and whose square would underflow
         slack = _slack(constraints, current.theta)
         gradient = slack + weight / alpha
         curvature = _curvature(constraints, current) + np.diag(weight / alpha**2)

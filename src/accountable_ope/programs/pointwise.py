@@ -1,18 +1,21 @@
 """The pointwise value box: low_i <= f_i'theta <= high_i at every one of many points, beside quadratic constraints.
 
-What is reported is always the Lagrangian value of an ordinary program of quadratics. For weights w_i >= 0, every theta that meets the
+What is reported is the Lagrangian value of an ordinary program of quadratics. For weights w_i >= 0, every theta that meets the
 rows meets
 
     sum_i w_i (f_i'theta - middle_i)^2 <= sum_i w_i half_i^2,        middle, half = (low + high) / 2, (high - low) / 2,
 
-a value box averaged with these weights. With the right weights it is as tight as all rows together: for linear multipliers mu+
-and mu- take w_i = (mu+_i + mu-_i) / (high_i - low_i). Then, at every theta,
+a value box averaged with these weights. The right weights make it as tight as all rows together: for linear multipliers mu+ and
+mu- take w_i = (mu+_i + mu-_i) / (high_i - low_i). Then, at every theta,
 
     w_i (f_i'theta - low_i)(f_i'theta - high_i) >= mu+_i (f_i'theta - high_i) + mu-_i (low_i - f_i'theta),
 
-so that the averaged box proves at least what the linear multipliers prove. In the same way ||u(theta)||^2 <= R^2 with the multiplier
-z / (2 R) proves at least what ||u(theta)|| <= R with the multiplier z proves. So a cone solver only proposes multipliers: where it
-stops early or goes wrong the bound is wider, not wrong.
+so the averaged box proves at least what the linear multipliers prove. In the same way ||u(theta)||^2 <= R^2 with the multiplier
+z / (2 R) proves at least what ||u(theta)|| <= R with the multiplier z proves. A cone solver therefore only proposes multipliers:
+where it stops early or goes wrong, the bound is wider, not wrong.
+
+Where a quadratic is not convex there is no cone program, and the weights come from Newton's method on the multipliers of the rows,
+each a quadratic of its own. These add curvature, so the bound is tighter than linear rows could make it.
 """
 
 from __future__ import annotations
@@ -41,6 +44,9 @@ NEAR = 1e-2
 
 SMALL = 1e-6
 """A weight that counts is above this share of the largest one."""
+
+ENOUGH = 1e-3
+"""Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
 
 CONE_TOLERANCE = 1e-9
 """What the cone solver aims at: a matter of tightness only."""
@@ -154,10 +160,10 @@ def pointwise_bound(
         known = Certificate(objective, constraints, np.zeros(len(constraints)), math.inf, None, SolveStatus.UNBOUNDED)
     else:
         known = _certificate(objective, stage)
-    return tighten(known, rows, rounds=rounds, tolerance=tolerance, steps=steps)
+    return with_rows(known, rows, rounds=rounds, tolerance=tolerance, steps=steps)
 
 
-def tighten(
+def with_rows(
     known: Certificate, rows: PointwiseRows, *, rounds: int = 20, tolerance: float = 1e-7, steps: int = 100
 ) -> PointwiseBound:
     """The program of a certificate with the rows added: never a worse bound, and the same one where its point breaks no row.
@@ -176,38 +182,43 @@ def tighten(
         return _result(best, weights, theta, done, rows, tolerance)
     if stage.bound < best.bound:
         best, weights = _certificate(c, stage), stage.weights
-    theta, active, gain = stage.theta, np.zeros(0, dtype=np.int64), math.inf
-    convex = [j for j, one in enumerate(constraints) if _convex(one.quadratic)]
+    convex = all(_convex(one.quadratic) for one in constraints)
+    without, theta, found = best.bound, stage.theta, None
+    index = np.flatnonzero(stage.weights)
+    active = np.concatenate([index, index + len(weights)])
     for _ in range(rounds):
         new = _worst(rows, rows.violations(theta), tolerance, active)
-        # Where a quadratic is not convex the cone program changes with the multipliers, even if its rows do not.
-        if not len(new) and (len(convex) == len(constraints) or gain <= tolerance * abs(best.bound)):
+        if not len(new):
             break
         active = np.concatenate([active, new])
-        found = _solve_cones(c, constraints, convex, stage, rows, active, steps)
+        found = _solve_cones(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
         if found is None:
             break
         done += 1
         if found.empty:
-            proof = _refutation(c, constraints, rows, found)
-            if proof is not None:
-                best, weights, theta = proof, found.weights, None
             break
         stage = _stage(c, constraints, rows, found.weights, found.multipliers)
         if stage is None:
             break
-        gain = best.bound - stage.bound
+        theta, gain = found.theta, best.bound - stage.bound
         if gain > 0:
             best, weights = _certificate(c, stage), stage.weights
-        theta = found.theta
+        if not convex and gain <= ENOUGH * (without - best.bound):
+            break
         counts = stage.weights[active % len(weights)] > SMALL * stage.weights.max()
         active = active[counts | (rows.violations(theta)[active] > -NEAR)]
+    # A set that is empty shows in the cone solver's verdict or, without one, in a bound that no point comes near.
+    if found is not None and (found.empty or (not convex and best.point is None)):
+        proof = _refutation(c, constraints, rows, found)
+        if proof is not None:
+            best, weights, theta = proof, found.weights, None
     return _result(best, weights, theta, done, rows, tolerance)
 
 
 class _Stage(NamedTuple):
-    """The quadratics, with the box averaged over rows (weights, all zero for none), and the best multipliers for these."""
+    """The quadratics and the box averaged over rows (none where all weights are zero), and the best multipliers of both."""
 
+    constraints: tuple[Constraint, ...]
     program: tuple[Constraint, ...]
     weights: FloatArray
     multipliers: FloatArray
@@ -236,7 +247,12 @@ def _stage(
     if first is not None:
         start = np.maximum(first, 1e-9 * start)
     dual = maximise_dual(Quadratic.linear(c), program, start)
-    return None if dual is None else _Stage(program, weights, dual.multipliers, -dual.bound, dual.theta)
+    return None if dual is None else _Stage(constraints, program, weights, dual.multipliers, -dual.bound, dual.theta)
+
+
+def _row_multipliers(stage: _Stage) -> FloatArray:
+    """The multiplier of every row as a quadratic of its own."""
+    return stage.multipliers[-1] * stage.weights if len(stage.program) > len(stage.constraints) else stage.weights
 
 
 def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> FloatArray:
@@ -339,28 +355,29 @@ class _Proposal(NamedTuple):
     empty: bool
 
 
-def _solve_cones(
-    c: FloatArray,
-    constraints: tuple[Constraint, ...],
-    convex: list[int],
-    stage: _Stage,
-    rows: PointwiseRows,
-    active: IntArray,
-    steps: int,
-) -> _Proposal | None:
-    """max c'theta over the active rows, the convex quadratics and the ellipsoid of the frame, sum_j alpha_j (q_j - limit_j) <= 0.
+def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) -> _Proposal | None:
+    """Weights of the active rows by Newton's method, every row a quadratic of its own."""
+    index, count = np.unique(active % len(rows.features)), len(stage.constraints)
+    program = (*stage.constraints, *(rows.averaged(index[[i]], np.ones(1)) for i in range(len(index))))
+    start = 1e-3 * _first_multipliers(c, program)
+    before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
+    dual = maximise_dual(Quadratic.linear(c), program, np.maximum(start, before), relative_gap=1e-8)
+    if dual is None:
+        return None
+    weights = np.zeros(len(rows.features))
+    weights[index] = dual.multipliers[count:]
+    return _proposal(dual.theta, dual.multipliers[:count], weights, empty=False)
 
-    The ellipsoid holds on the set. It stands for quadratics that are not convex and keeps the program bounded; its multiplier
-    goes to the terms of its sum.
-    """
+
+def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
+    """max c'theta over the quadratics, all convex, and the active rows, by Clarabel in the coordinates of the frame."""
     from scipy.sparse import csc_matrix
 
     clarabel = _clarabel()
     frame = _frame(c, stage)
     if frame is None:
         return None
-    cones = [_cone(constraints[j], frame) for j in convex]
-    cones.append(_Cone(np.eye(len(c)), np.zeros(len(c)), frame.radius))
+    cones = [_cone(one, frame) for one in stage.constraints]
     # A side of a row is  sign f'theta <= sign limit.
     index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
     half = 0.5 * (rows.high[index] - rows.low[index])
@@ -386,18 +403,17 @@ def _solve_cones(
         return None
     z = frame.rise * np.maximum(z, 0.0)
     heads = np.cumsum([0] + [1 + len(cone.shift) for cone in cones])
-    own = [0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)]
-    multipliers, weights = np.zeros(len(constraints) + 1), np.zeros(len(rows.features))
-    multipliers[convex] = own[:-1]
-    multipliers[: len(stage.multipliers)] += own[-1] * stage.multipliers
+    multipliers = np.array([0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)])
+    weights = np.zeros(len(rows.features))
     np.add.at(weights, index, 0.5 * z[heads[-1] :] / half**2)
-    weights += multipliers[-1] * stage.weights
-    # An interior point has a trace of weight on every row; without it the bound is the simpler, and tighter.
-    weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
-    multipliers[-1] = total = float(weights.sum())
-    if not total > 0:
-        return None
-    return _Proposal(frame.centre + frame.basis @ y, multipliers, weights / total, "PrimalInfeasible" in str(solution.status))
+    return _proposal(frame.centre + frame.basis @ y, multipliers, weights, empty="PrimalInfeasible" in str(solution.status))
+
+
+def _proposal(theta: FloatArray, multipliers: FloatArray, weights: FloatArray, *, empty: bool) -> _Proposal | None:
+    """Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter."""
+    weights = np.where(weights > 1e-3 * SMALL * weights.max(initial=0.0), weights, 0.0)
+    total = float(weights.sum())
+    return _Proposal(theta, np.append(multipliers, total), weights / total, empty) if total > 0 else None
 
 
 def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
@@ -441,7 +457,7 @@ def _result(
 def _convex(q: Quadratic) -> bool:
     """Whether no eigenvalue is negative beyond rounding."""
     values = np.linalg.eigvalsh(0.5 * (q.A + q.A.T))
-    return bool(values[0] >= -max(len(values), 8) * UNIT * float(np.abs(values).max()))
+    return bool(values[0] >= -1e-12 * len(values) * abs(values[-1]))
 
 
 def _clarabel() -> Any:

@@ -14,6 +14,7 @@ from ..diagnosis import Correction, Diagnosis
 from ..io.parquet import TransitionFile
 from ..programs.certificate import Certificate
 from ..result import ClassCertificates, ValueInterval
+from ..tightening import Tightening
 from ..transitions import Transitions
 
 Document = dict[str, Any]
@@ -129,6 +130,7 @@ def _class(part: ClassCertificates) -> Document:
         "note": part.note,
         "upper": _certificate(part.upper),
         "lower": _certificate(part.lower),
+        "tightening": None if part.tightening is None else _tightening(part.tightening),
     }
 
 
@@ -138,8 +140,29 @@ def _certificate(certificate: Certificate) -> Document:
         "bound": _finite(certificate.bound),
         "value": _finite(certificate.value),
         "gap": _finite(certificate.gap),
-        "multipliers": {c.role.value: float(m) for c, m in zip(certificate.constraints, certificate.multipliers, strict=True)},
-        "limits": {c.role.value: c.limit for c in certificate.constraints},
+        "constraints": [
+            {"role": c.role.value, "limit": c.limit, "multiplier": float(m)}
+            for c, m in zip(certificate.constraints, certificate.multipliers, strict=True)
+        ],
+    }
+
+
+def _tightening(tightening: Tightening) -> Document:
+    """The iteration of a radius that follows the variance, round by round."""
+    return {
+        "identification": tightening.identification,
+        "evidence": [one.name for one in tightening.tight.evidence],
+        "rounds": [
+            {
+                "residual_bound": one.residual_bound,
+                "variance": one.variance,
+                "level": one.level,
+                "rate": one.rate,
+                "lower": _finite(one.lower),
+                "upper": _finite(one.upper),
+            }
+            for one in tightening.rounds
+        ],
     }
 
 

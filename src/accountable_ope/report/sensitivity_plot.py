@@ -1,0 +1,185 @@
+"""The picture of a sensitivity study: the interval against each assumption, what was declared, and where a decision flips."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..result import Status
+from ..sensitivity import Curve, Flip, FlipOutcome, Parameter
+from ..validation import FloatArray
+from .plots import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 2
+
+# Okabe and Ito's colours, which differ for the colour-blind too; hatches, dashes and markers say the same in grey.
+BAND, DECISION, EMPTY = "#0072B2", "#D55E00", "#CC79A7"
+INK, GREY = "#1d2430", "#777777"
+
+INTERVAL, DECLARED, THRESHOLD, FLIP = "interval", "declared", "threshold", "last value that supports value >= threshold"
+REGIONS = (
+    (Status.VACUOUS, GREY, "...", "VACUOUS: the whole range of values"),
+    (Status.INCONSISTENT, EMPTY, "///", "INCONSISTENT: no function of the class fits"),
+)
+
+
+def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), threshold: float | None = None) -> Figure:
+    """A panel per curve: the band of intervals, hatched where it is vacuous or there is none; wider to the right."""
+    if not curves:
+        raise InvalidInput("There is nothing to draw: no curve was given.")
+    across = min(COLUMNS, len(curves))
+    down = math.ceil(len(curves) / across)
+    figure = new_figure(max(6.0, 4.6 * across), 0.9 + 3.1 * down)
+    panels: Any = figure.subplots(down, across, squeeze=False)
+    wanted = threshold if threshold is not None or not flips else flips[0].threshold
+    for axes, curve in zip(panels.flat, curves, strict=False):
+        flip = next((one for one in flips if one.parameter is curve.parameter), None)
+        _draw(axes, curve, flip, wanted)
+    for axes in panels.flat[len(curves) :]:
+        axes.set_axis_off()
+    first = curves[0]
+    varied = ", but where delta is varied" if any(one.parameter is Parameter.DELTA for one in curves) else ""
+    what = f"Radius {first.radius}, {first.guarantee.value}; {100 * (1 - first.delta):g}% confidence{varied}"
+    figure.suptitle(what, fontsize=9, color=GREY, x=0.01, ha="left")
+    _add_legend(figure, panels, across)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where values stand on the axis: a logarithm of the value (0 a step left of the rest), or of the effective horizon."""
+
+    parameter: Parameter
+    zero: float
+    horizon: bool
+
+    def __call__(self, values: Sequence[float]) -> FloatArray:
+        x = np.asarray(values, dtype=np.float64)
+        if self.horizon:
+            return np.asarray(1 / (1 - x))
+        return np.where(x == 0, self.zero, x)
+
+
+def _scale(curve: Curve) -> _Scale:
+    above = [value for value in curve.values if value > 0]
+    horizon = curve.parameter is Parameter.DISCOUNT and max(curve.values) < 1
+    return _Scale(curve.parameter, 0.4 * min(above, default=1.0), horizon)
+
+
+def _draw(axes: Any, curve: Curve, flip: Flip | None, threshold: float | None) -> None:
+    scale = _scale(curve)
+    x, size = scale(curve.values), _normaliser(curve)
+    lower, upper = np.array(curve.lower) * size, np.array(curve.upper) * size
+    if curve.parameter is not Parameter.DISCOUNT or scale.horizon:
+        axes.set_xscale("log")
+    if len(x) > 1:
+        axes.fill_between(x, lower, upper, color=BAND, alpha=0.25, linewidth=0)
+    axes.vlines(x, lower, upper, color=BAND, linewidth=1, alpha=0.35)
+    for ends in (lower, upper):
+        axes.plot(x, ends, color=BAND, linewidth=1.4, marker="o", markersize=2.5, label=INTERVAL)
+    _hatch(axes, curve, x)
+    if curve.baseline is not None:
+        axes.axvline(scale([curve.baseline])[0], color=INK, linewidth=1, linestyle=":", label=DECLARED, zorder=1)
+    if threshold is not None and curve.parameter is not Parameter.DISCOUNT:  # another discount is another question
+        axes.axhline(threshold, color=DECISION, linewidth=1.2, linestyle=(0, (5, 2)), label=THRESHOLD, zorder=1)
+    if flip is not None:
+        axes.set_title(_verdict(flip), loc="right", fontsize=8.5, color=DECISION, pad=4)
+        if flip.value is not None and flip.beyond is not None and curve.values[0] <= flip.value <= curve.values[-1]:
+            axes.plot(
+                scale([flip.value]), [flip.threshold], color=DECISION, marker="D", markersize=6, markeredgecolor="white",
+                linestyle="none", label=FLIP, zorder=5,
+            )  # fmt: skip
+    _decorate(axes, curve, scale, x)
+
+
+def _verdict(flip: Flip) -> str:
+    """The flip point in a few words."""
+    decision = f"value >= {flip.threshold:g}"
+    if flip.outcome is FlipOutcome.FLIPS:
+        return f"{decision} {'down' if flip.parameter is Parameter.DELTA else 'up'} to {flip.value:.3g}"
+    return f"{decision} at every value" if flip.outcome is FlipOutcome.ALWAYS else f"{decision} at no value"
+
+
+def _hatch(axes: Any, curve: Curve, x: FloatArray) -> None:
+    """Mark where the interval says nothing, up to half way to the neighbours that say something."""
+    steps = np.sqrt(x[:-1] * x[1:]) if x.min() > 0 else 0.5 * (x[:-1] + x[1:])
+    edges = np.concatenate([x[:1], steps, x[-1:]])
+    for status, color, hatch, label in REGIONS:
+        for k, one in enumerate(curve.statuses):
+            if one is status:
+                axes.axvspan(
+                    edges[k], edges[k + 1], facecolor="none", edgecolor=color, hatch=hatch, linewidth=0, label=label, zorder=0
+                )
+
+
+def _decorate(axes: Any, curve: Curve, scale: _Scale, x: FloatArray) -> None:
+    title, label = _words(curve.parameter, scale.horizon)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=4)
+    axes.set_xlabel(label, fontsize=8)
+    scaled = bool((_normaliser(curve) != 1).any())
+    axes.set_ylabel("value x (1 - discount)" if scaled else "value of the policy", fontsize=8)
+    if axes.get_xscale() == "log":
+        _log_ticks(axes, curve, x)
+    if curve.parameter is Parameter.DELTA:
+        axes.invert_xaxis()  # wider to the right, as everywhere
+    axes.margins(x=0.02)
+    axes.grid(True, which="major", color="#e4e4e4", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=7.5, length=2.5)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _log_ticks(axes: Any, curve: Curve, x: FloatArray) -> None:
+    """Round numbers, few enough to be read: 1, 2, 5 per decade where there are few decades, powers of ten elsewhere."""
+    low, high = math.log10(x.min()), math.log10(x.max())
+    per_decade = (1, 2, 5) if high - low < 2 else (1, 3) if high - low < 3 else (1,)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    ticks = [m * 10.0**k for k in powers for m in per_decade]
+    ticks = [tick for tick in ticks if 0.98 * x.min() <= tick <= 1.02 * x.max()] or [float(x[-1])]
+    names = [f"{tick:g}" for tick in ticks]
+    if 0.0 in curve.values:
+        ticks, names = [float(x[0]), *ticks], ["0", *names]
+    axes.set_xticks(ticks, names)
+    axes.minorticks_off()
+
+
+def _words(parameter: Parameter, horizon: bool) -> tuple[str, str]:
+    match parameter:
+        case Parameter.NORM_BOUND:
+            return "norm bound", "bound on the norm of Q"
+        case Parameter.MISFIT:
+            return "misfit", "largest distance between Q and the class"
+        case Parameter.DELTA:
+            return "delta", "failure probability"
+        case Parameter.DISCOUNT:
+            return "discount", "effective horizon 1 / (1 - discount)" if horizon else "discount"
+        case Parameter.REWARD_RANGE:
+            return "reward range", "length of the range of rewards, declared = 1"
+
+
+def _normaliser(curve: Curve) -> FloatArray:
+    """1, but 1 - discount where the discount moves the whole range of values."""
+    values = np.asarray(curve.values)
+    if curve.parameter is not Parameter.DISCOUNT or len(set(curve.allowed)) == 1 or (values == 1).any():
+        return np.ones(len(values))
+    return np.asarray(1 - values)
+
+
+def _add_legend(figure: Figure, panels: Any, across: int) -> None:
+    """One legend of everything that some panel shows."""
+    shown: list[str] = []
+    handles: list[Any] = []
+    for axes in panels.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            if label not in shown:
+                shown.append(label)
+                handles.append(handle)
+    figure.legend(handles, shown, loc="outside lower center", ncols=2 if across == 1 else 3, fontsize=8, frameon=False)
