@@ -18,7 +18,7 @@ from .errors import AopeError, InvalidFile, InvalidInput, MissingExtra
 from .features import FeatureMap, KernelSections, Precomputed, RandomFourier, TabularFeatures
 
 # bounds, and files
-from .interval import bound_ladder, bound_value
+from .interval import Prepared, bound_ladder, bound_prepared, bound_value, prepare
 from .io.parquet import load_starts, load_transitions, save_starts, save_transitions
 
 # test kernels
@@ -41,8 +41,16 @@ from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_s
 from .transitions import StartStates, Transitions
 
 if TYPE_CHECKING:
+    from .asymptotic import (
+        AndersonRubinInterval,
+        SandwichInterval,
+        anderson_rubin_interval,
+        sandwich_interval,
+        wild_radius,
+    )
     from .average_reward import bound_average_reward
     from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
+    from .feature_kernel import RandomFeatureKernel
     from .finite_features import bound_by_finite_features
     from .fitting import fit_q
     from .linear_q import LinearQ, load_linear_q, save_linear_q
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AndersonRubinInterval",
     "AopeError",
     "Assumptions",
     "BellmanSystem",
@@ -98,13 +107,16 @@ __all__ = [
     "PAPER_BANDWIDTHS",
     "Policy",
     "Precomputed",
+    "Prepared",
     "Product",
     "QColumns",
     "Quadratic",
     "Radius",
+    "RandomFeatureKernel",
     "RandomFourier",
     "RelativeNorm",
     "SampledPolicy",
+    "SandwichInterval",
     "Selection",
     "SolveStatus",
     "StartStates",
@@ -116,11 +128,13 @@ __all__ = [
     "Transitions",
     "ValueInterval",
     "Verdict",
+    "anderson_rubin_interval",
     "bellman_residuals",
     "bellman_system",
     "bound_average_reward",
     "bound_by_finite_features",
     "bound_ladder",
+    "bound_prepared",
     "bound_rkhs",
     "bound_selected",
     "bound_value",
@@ -137,6 +151,8 @@ __all__ = [
     "load_transitions",
     "median_bandwidth",
     "pessimistic_union",
+    "prepare",
+    "sandwich_interval",
     "save_linear_q",
     "save_starts",
     "save_transitions",
@@ -146,10 +162,21 @@ __all__ = [
     "train_neural_features",
     "u_statistic",
     "v_statistic",
+    "wild_radius",
 ]
 
 # What not every program needs is imported when it is first asked for: it would add a third to the time of the import.
 _LATER = (
+    (
+        "asymptotic",
+        (
+            "AndersonRubinInterval",
+            "SandwichInterval",
+            "anderson_rubin_interval",
+            "sandwich_interval",
+            "wild_radius",
+        ),
+    ),
     ("average_reward", ("bound_average_reward",)),
     (
         "diagnosis",
@@ -164,6 +191,7 @@ _LATER = (
             "diagnose",
         ),
     ),
+    ("feature_kernel", ("RandomFeatureKernel",)),
     ("finite_features", ("bound_by_finite_features",)),
     ("fitting", ("fit_q",)),
     (

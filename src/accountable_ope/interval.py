@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from threadpoolctl import threadpool_limits
 
 from .assumptions import Assumptions, ValueRanges
-from .asymptotic import wild_radius
 from .bellman import AnchorValues, BellmanSystem, bellman_system
 from .certified import solve_tightened
 from .concentration.accounting import split_delta, start_radius
@@ -229,6 +228,8 @@ def _solve(
             statistic = weighed.statistic
             radius = rule.at(weighed.level, f"width {width:.4g}", delta, rounding)
         case Method.BOOTSTRAP:
+            from .asymptotic import wild_radius  # here and not at the top: few programs need it
+
             centre = decompose(statistic.v_loss(), system.penalised).least_loss(None).theta
             level = wild_radius(system, own.kernel, centre, delta)
             radius = rule.at(level, "residuals at the least loss", delta, rounding)

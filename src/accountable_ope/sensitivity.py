@@ -230,19 +230,20 @@ class Study:
     def least_norm(self, tolerance: float = 1e-2) -> LeastNorm:
         """The largest norm bound that the data refute, within this share of one that they do not."""
         positive(tolerance, "tolerance")
-        least, most = self._norms()
+        axis = self._axis(Parameter.NORM_BOUND)
 
-        def refuted(norm: float) -> bool:
-            return self.at(Parameter.NORM_BOUND, norm).status is Status.INCONSISTENT
+        def consistent(norm: float) -> bool:
+            return self.at(Parameter.NORM_BOUND, norm).status is not Status.INCONSISTENT
 
-        value, consistent = 0.0, None
-        if refuted(most):
-            value = most
-        elif not refuted(least):
-            consistent = least
+        above: float | None = axis.start if consistent(axis.start) else axis.most if consistent(axis.most) else None
+        if above is None:
+            value = axis.most
+        elif consistent(axis.least):
+            value, above = 0.0, axis.least
         else:
-            value, consistent = _bisect(refuted, least, most, tolerance)
-        return LeastNorm(value, consistent, self.radius, radius_rule(self.radius).guarantee, self.delta)
+            inside, outside = _bisect(lambda x: consistent(1 / x), 1 / above, 1 / axis.least, tolerance)
+            value, above = 1 / outside, 1 / inside
+        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta)
 
     def flip_point(self, threshold: float, over: str | Parameter, tolerance: float = 1e-2) -> Flip:
         """The largest norm bound, misfit or factor of the rewards, or the least delta, that supports "value >= threshold".
@@ -448,13 +449,14 @@ def _some_support(side: Callable[[float], int], axis: _Axis, tolerance: float) -
 
 
 def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
-    """(low, high) within this share of each other; `holds` was true when asked at low, and false at high."""
+    """(low, high) within this share of each other, `holds` found true at low and false at high; looks near low first."""
+    step = 2.0
     while high > low * (1 + tolerance):
-        middle = math.sqrt(low * high)
+        middle = min(math.sqrt(low * high), low * step)
         if holds(middle):
-            low = middle
+            low, step = middle, step**2
         else:
-            high = middle
+            high, step = middle, math.inf
     return low, high
 
 

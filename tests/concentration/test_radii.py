@@ -103,9 +103,19 @@ def test_all_of_delta_goes_to_the_kernel_when_the_start_is_exact():
 def test_ladder_is_sorted_and_labelled():
     ranges = value_ranges(Assumptions(discount=0.9, reward_range=(0, 1)), terminates=False)
     inputs = RadiusInputs(500, ranges, 1.0, 0.1, 500)
-    levels = [radius_rule(name).radius(inputs, 0.0).level for name in LADDER]
-    assert levels[0] > levels[2]
-    assert {rule.guarantee for rule in RULES} == {Guarantee.FINITE_SAMPLE}
+    levels = [radius_rule(name).radius(inputs, 0.0).level for name in ("hoeffding", "azuma-anytime", "azuma")]
+    assert levels == sorted(levels, reverse=True)
+    assert LADDER[-1] == "certified"
+    labels = {rule.name: rule.guarantee for rule in RULES}
+    assert labels.pop("wild") is Guarantee.ASYMPTOTIC
+    assert labels.pop("symmetric") is Guarantee.FINITE_SAMPLE_DECLARED_NOISE
+    assert set(labels.values()) == {Guarantee.FINITE_SAMPLE}
+
+
+def test_a_radius_that_needs_data_says_so():
+    ranges = value_ranges(Assumptions(discount=0.9, reward_range=(0, 1)), terminates=False)
+    with pytest.raises(InvalidInput, match="'certified' depends on the data"):
+        radius_rule("certified").radius(RadiusInputs(500, ranges, 1.0, 0.1, 500), 0.0)
 
 
 def test_unknown_radius_is_named():

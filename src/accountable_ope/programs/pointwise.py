@@ -245,7 +245,7 @@ def _stage(
     program = (*constraints, rows.averaged(index, weights[index])) if len(index) else constraints
     start = _first_multipliers(c, program)
     if first is not None:
-        start = np.maximum(first, 1e-9 * start)
+        start = np.maximum(first, 1e-12 * start)
     dual = maximise_dual(Quadratic.linear(c), program, start)
     return None if dual is None else _Stage(constraints, program, weights, dual.multipliers, -dual.bound, dual.theta)
 
@@ -360,13 +360,16 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     index, count = np.unique(active % len(rows.features)), len(stage.constraints)
     program = (*stage.constraints, *(rows.averaged(index[[i]], np.ones(1)) for i in range(len(index))))
     start = 1e-3 * _first_multipliers(c, program)
-    before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
-    dual = maximise_dual(Quadratic.linear(c), program, np.maximum(start, before), relative_gap=1e-8)
+    # With the multipliers of the stage the matrix is positive definite, and rows only add to it.
+    start[:count] = stage.multipliers[:count]
+    start[count:] = np.maximum(start[count:], _row_multipliers(stage)[index])
+    dual = maximise_dual(Quadratic.linear(c), program, start, relative_gap=1e-8)
     if dual is None:
         return None
+    total = float(dual.multipliers[count:].sum())
     weights = np.zeros(len(rows.features))
-    weights[index] = dual.multipliers[count:]
-    return _proposal(dual.theta, dual.multipliers[:count], weights, empty=False)
+    weights[index] = dual.multipliers[count:] / total
+    return _Proposal(dual.theta, np.append(dual.multipliers[:count], total), weights, empty=False)
 
 
 def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
@@ -406,14 +409,13 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     multipliers = np.array([0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)])
     weights = np.zeros(len(rows.features))
     np.add.at(weights, index, 0.5 * z[heads[-1] :] / half**2)
-    return _proposal(frame.centre + frame.basis @ y, multipliers, weights, empty="PrimalInfeasible" in str(solution.status))
-
-
-def _proposal(theta: FloatArray, multipliers: FloatArray, weights: FloatArray, *, empty: bool) -> _Proposal | None:
-    """Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter."""
-    weights = np.where(weights > 1e-3 * SMALL * weights.max(initial=0.0), weights, 0.0)
+    # Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter.
+    weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
     total = float(weights.sum())
-    return _Proposal(theta, np.append(multipliers, total), weights / total, empty) if total > 0 else None
+    if total == 0:
+        return None
+    empty = "PrimalInfeasible" in str(solution.status)
+    return _Proposal(frame.centre + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
 
 
 def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
