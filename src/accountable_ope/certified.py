@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .assumptions import Assumptions, ValueRanges
 from .bellman import BellmanSystem
 from .concentration.envelope import Envelope
 from .cut import Cut
@@ -59,7 +59,7 @@ def solve_tightened(
     evidence = [_kernel_evidence(statistic, envelope, gap, rounding)]
     if cut is not None:
         evidence.append(cut.evidence(system, rule.envelope(prior, cut.count, share), gap))
-    tight, note, least = _tight_set(system, tuple(evidence), rule, assumptions, ranges, residuals)
+    tight, note, smallest = _tight_set(system, tuple(evidence), rule, assumptions, ranges, residuals)
     inside = _inside(system, statistic, tight.norm_bound)
     upward, downward = system.objective, -system.objective
     if system.remainder is not None:
@@ -73,7 +73,7 @@ def solve_tightened(
         upper=upper,
         lower=lower,
         norm_bound=tight.norm_bound,
-        least_norm=least,
+        least_norm=smallest,
         least_loss=least_loss,
         misfit=_misfit(system, statistic, evidence[0].envelope, residuals, least_loss) if empty else 0.0,
         statistic=statistic,
@@ -112,17 +112,20 @@ def _tight_set(
     box = value_box(system.box_moments, system.dimension, ranges, assumptions.misfit)
     free, _ = norm_of_ball(replace(assumptions, norm_bound=None), None, ranges)
 
+    inside = np.zeros(system.dimension + (system.remainder is not None))
+
     def with_norm(bound: float) -> TightSet:
         return TightSet(evidence, _others(system, box, bound), bound, residuals, joint)
 
+    def least(tight: TightSet) -> float | None:
+        return least_norm(tight, inside, _squared_norm(system))
+
     if isinstance(assumptions.norm_bound, float):
         bound, note = norm_of_ball(assumptions, None, ranges)
-        return with_norm(bound), note, None
-    widest = with_norm(free)
-    inside = np.zeros(system.dimension + (system.remainder is not None))
-    least = least_norm(widest, inside, _squared_norm(system)) if isinstance(assumptions.norm_bound, RelativeNorm) else None
-    bound, note = norm_of_ball(assumptions, least, ranges)
-    return with_norm(bound), note, least
+        return with_norm(bound), note, least(with_norm(bound))
+    smallest = least(with_norm(free))
+    bound, note = norm_of_ball(assumptions, smallest, ranges)
+    return with_norm(bound), note, smallest
 
 
 def _others(system: BellmanSystem, box: Constraint | None, norm_bound: float) -> tuple[Constraint, ...]:

@@ -20,7 +20,7 @@ from .transitions import Transitions
 FOLDER = "data"
 DEMO_COMMAND = (
     "aope bound demo.parquet --starts demo-starts.parquet --action-values=-1,0,1 --discount 0.8 --reward-range 0 1 "
-    "--deterministic-reward --norm-bound 1.3 --features 5 --seed 1 --bandwidth 1"
+    "--deterministic-reward --norm-bound 1.3 --features 5 --seed 1 --bandwidth 1 --ladder"
 )
 DEMO_ASSUMPTIONS = Assumptions(discount=0.8, reward_range=(0.0, 1.0), norm_bound=1.3, reward_noise=False)
 """What the analyst of the demonstration asserts; the norm bound is about 1.5 times the true norm."""

@@ -173,7 +173,7 @@ class Monitor:
         check_data(data if discount == 1 else batch, self.assumptions)
         points = state_action_points(batch.states, batch.actions, self.policy)
         policy = _with_own_draws(self.policy, len(self))
-        here = tuple(np.asarray(one(points), dtype=np.float64) for one in self.features)
+        here = tuple(np.array(one(points), dtype=np.float64) for one in self.features)
         after = tuple(_at_next(one, batch, policy) for one in self.features)
         if before is not None:
             here = tuple(np.concatenate(parts) for parts in zip(before.here, here, strict=True))

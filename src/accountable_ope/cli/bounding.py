@@ -76,7 +76,7 @@ def bound(
     ] = None,
     delta: Delta = 0.1,
     radius: Annotated[
-        list[str] | None, typer.Option(help="Radius, repeatable. [default: certified; azuma with --average-reward]")
+        list[str] | None, typer.Option(help="Radius, repeatable (default: certified; azuma with --average-reward).")
     ] = None,
     ladder: Annotated[bool, typer.Option("--ladder", help="Show the paper's radius and Theorem A beside the default.")] = False,
     features: FeatureCount = 50,

@@ -14,7 +14,7 @@ so the averaged box proves at least what the linear multipliers prove. In the sa
 z / (2 R) proves at least what ||u(theta)|| <= R with the multiplier z proves. A cone solver therefore only proposes multipliers:
 where it stops early or goes wrong, the bound is wider, not wrong.
 
-Where a quadratic is not convex there is no cone program, and the weights come from Newton's method on the multipliers of the rows,
+Where a quadratic is not convex there is no cone program: the weights come from Newton's method on the multipliers of the rows,
 each a quadratic of its own. These add curvature, so the bound is tighter than linear rows could make it.
 """
 
