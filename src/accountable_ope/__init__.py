@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .finite_features import bound_by_finite_features
     from .fitting import fit_q
     from .linear_q import LinearQ, load_linear_q, save_linear_q
+    from .monitor import Decision, Look, Monitor, MonitorReport
     from .neural import (
         NeuralCandidate,
         NeuralSelection,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
         select,
         state_choice,
     )
+    from .sensitivity import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome, Study, study
 
 __version__ = "0.1.0"
 
@@ -85,11 +87,15 @@ __all__ = [
     "CorrectedQ",
     "Correction",
     "CorrectionStatus",
+    "Curve",
+    "Decision",
     "DeterministicPolicy",
     "Diagnosis",
     "DiscretePolicy",
     "FeasibleSet",
     "FeatureMap",
+    "Flip",
+    "FlipOutcome",
     "Gaussian",
     "Guarantee",
     "InvalidFile",
@@ -98,8 +104,12 @@ __all__ = [
     "KernelSections",
     "KernelStatistic",
     "Laplace",
+    "LeastNorm",
     "LinearQ",
+    "Look",
     "MissingExtra",
+    "Monitor",
+    "MonitorReport",
     "NeuralCandidate",
     "NeuralFeatures",
     "NeuralSelection",
@@ -115,12 +125,15 @@ __all__ = [
     "RandomFeatureKernel",
     "RandomFourier",
     "RelativeNorm",
+    "RowsNeeded",
+    "RowsOutcome",
     "SampledPolicy",
     "SandwichInterval",
     "Selection",
     "SolveStatus",
     "StartStates",
     "Status",
+    "Study",
     "Tabular",
     "TabularFeatures",
     "TabulatedPolicy",
@@ -159,6 +172,7 @@ __all__ = [
     "select",
     "select_neural_features",
     "state_choice",
+    "study",
     "train_neural_features",
     "u_statistic",
     "v_statistic",
@@ -202,6 +216,7 @@ _LATER = (
             "save_linear_q",
         ),
     ),
+    ("monitor", ("Decision", "Look", "Monitor", "MonitorReport")),
     (
         "neural",
         (
@@ -226,6 +241,7 @@ _LATER = (
             "state_choice",
         ),
     ),
+    ("sensitivity", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome", "Study", "study")),
 )
 
 

@@ -39,7 +39,7 @@ class RandomFeatureKernel:
         generator = np.random.default_rng(self.seed)
         w = generator.normal(size=(self.dimension, points.shape[1])) * (np.sqrt(2.0) / self.bandwidth)
         angles = points @ w.T
-        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self.dimension)
+        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self.dimension))
 
     def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
         """Psi'C."""

@@ -93,7 +93,7 @@ def bound_ladder(
         options=options,
         progress=progress,
         anchor=anchor,
-        check=lambda classes: _check(classes, rules, assumptions, kernel),
+        check=lambda classes: _check(classes, rules, assumptions, kernel, len(data)),
     )
     return tuple(bound_prepared(prepared, assumptions=assumptions, radius=rule.name, delta=delta) for rule in rules)
 
@@ -155,7 +155,7 @@ def bound_prepared(
     if assumptions.discount != prepared.discount:
         raise InvalidInput(f"The statistic was prepared at discount {prepared.discount:g}. Got {assumptions.discount:g}.")
     kernel, starts, policy = prepared.kernel, prepared.starts, prepared.policy
-    _check(prepared.classes, [rule], assumptions, kernel)
+    _check(prepared.classes, [rule], assumptions, kernel, len(prepared.data))
     ranges, terminates = prepare_ranges(prepared.data, assumptions)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
@@ -246,11 +246,18 @@ def _residuals(own: _Class, assumptions: Assumptions, ranges: ValueRanges) -> Re
 
 
 def _check(
-    classes: Sequence[FeatureMap | KernelSections | Precomputed], rules: Sequence[RadiusRule], facts: Assumptions, kernel: Kernel
+    classes: Sequence[FeatureMap | KernelSections | Precomputed],
+    rules: Sequence[RadiusRule],
+    facts: Assumptions,
+    kernel: Kernel,
+    rows: int,
 ) -> None:
     """What some radii, an RKHS class with a remainder, and a misfit need."""
     if any(rule.name == "symmetric" for rule in rules) and not facts.symmetric_noise:
         raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")
+    many = max((one.dimension for one in classes if not isinstance(one, KernelSections)), default=0)
+    if many >= rows and any(rule.method is Method.BOOTSTRAP for rule in rules):
+        raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
     sections = any(isinstance(one, KernelSections) for one in classes)
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")

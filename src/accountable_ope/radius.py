@@ -160,7 +160,15 @@ RULES: tuple[RadiusRule, ...] = (
         level=lambda x: azuma_anytime(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta, x.planned),
         anytime=True,
     ),
-    RadiusRule("self-normalized", "Self-normalised martingale (Theorem C)", _width, _FINITE, _V, method=Method.SELF_NORMALIZED),
+    RadiusRule(
+        "self-normalized",
+        "Self-normalised martingale (Theorem C)",
+        _width,
+        _FINITE,
+        _V,
+        method=Method.SELF_NORMALIZED,
+        anytime=True,
+    ),
     RadiusRule(
         "empirical-bernstein",
         "Empirical Bernstein in Hilbert space (Theorem B), tightened",

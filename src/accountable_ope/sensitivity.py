@@ -2,7 +2,8 @@
 
 Intervals are nested: a larger norm bound, misfit or range of rewards, or a smaller delta, never narrows them. So a decision that
 is supported at some norm bound is supported, at the same delta, for every Q of at most that norm, though the bound was found by
-looking at the data; and the least delta at which it is supported is a p-value. All but the discount share one statistic.
+looking at the data; and the least delta at which it is supported is a p-value. (A norm bound relative to the least norm that is
+consistent with the data is the exception: it shrinks when other assumptions weaken.) All but the discount share one statistic.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .assumptions import Assumptions, Range
+from .assumptions import Assumptions, Range, RelativeNorm
 from .errors import InvalidInput
 from .features import FeatureMap, KernelSections, Precomputed
 from .interval import DEFAULT_RADIUS, Prepared, bound_prepared, prepare
@@ -253,6 +254,8 @@ class Study:
         """
         wanted, parameter = number(threshold, "threshold"), parameter_named(over)
         positive(tolerance, "tolerance")
+        if isinstance(self.assumptions.norm_bound, RelativeNorm) and parameter is not Parameter.NORM_BOUND:
+            raise InvalidInput("`norm_bound` must be a number here: intervals with a RelativeNorm are not nested.")
         axis = self._axis(parameter)
         solved: dict[float, ValueInterval] = {}
 

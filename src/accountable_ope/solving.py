@@ -114,7 +114,7 @@ def norm_of_ball(assumptions: Assumptions, least_norm: float | None, ranges: Val
 
 
 def value_box(moments: FloatArray, dimension: int, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:
-    """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j, as Q and V lie in the value range.
+    """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j: Q and V lie in the value range.
 
     `moments` are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
     """

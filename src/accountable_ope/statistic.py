@@ -111,6 +111,8 @@ def kernel_statistics(
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
     sums = reduce_pairs(kernel, systems[0].points, stacked, options, progress)
     scale = np.sqrt(np.mean(stacked**2, axis=0))
+    if not (np.isfinite(sums.pair_gram).all() and np.isfinite(scale).all()):
+        raise InvalidInput("The kernel statistic is not finite: states, rewards or features are too large to be squared.")
     statistics, end = [], 0
     for system in systems:
         start, end = end, end + system.dimension + 2 + (system.remainder is not None)

@@ -261,7 +261,7 @@ def _solve(
 
 def _first_rates(one: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
     """Rates that touch the envelope at the variance of a point of small loss, and at larger ones."""
-    if not joint:
+    if not joint or squared.largest <= 0:
         return np.zeros(1)
     centre = one.variance(inside[: len(one.variance.a)]) * one.count**2
     low = min(max(centre, 1e-6 * squared.largest), squared.largest)

@@ -1,4 +1,4 @@
-"""The command line: `aope bound`, `diagnose`, `correct`, `check`, `demo`. No mathematics here.
+"""The command line: `aope bound`, `diagnose`, `correct`, `sensitivity`, `monitor`, `coverage`, ... No mathematics here.
 
 Exit codes: 0 a result that says something; 2 bad input; 3 every interval is vacuous; 4 no class is consistent with the data.
 """
@@ -10,10 +10,10 @@ import sys
 import typer
 
 from ..errors import AopeError
-from . import bounding, describing, estimates
+from . import bounding, coverage, describing, estimates, monitoring, sensitivity
 from .application import EXIT_BAD_INPUT, app
 
-__all__ = ["app", "bounding", "describing", "estimates", "main"]
+__all__ = ["app", "bounding", "coverage", "describing", "estimates", "main", "monitoring", "sensitivity"]
 
 
 def main() -> None:

@@ -112,6 +112,8 @@ def sensitivity(
     wanted = None if threshold is None else number(threshold, "threshold")
     if width is not None:
         positive(width, "width")
+    if wanted is not None and relative_norm is not None and set(chosen) - {Parameter.NORM_BOUND, Parameter.DISCOUNT}:
+        raise InvalidInput("--threshold with --relative-norm goes with --over norm-bound only: other intervals are not nested.")
     if plot is not None:
         _check_plot(plot)
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)

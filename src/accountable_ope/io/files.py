@@ -38,11 +38,14 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
 def load_arrays(path: str | os.PathLike[str], what: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     """Read what `save_arrays` wrote; a file that is none, or lacks one of the names, is not `what`."""
     try:
+        with open(path, "rb") as file:
+            if file.read(4) != b"PK\x03\x04":
+                raise ValueError("it is no .npz file")
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array")
-        with loaded as file:
-            arrays = {name: file[name] for name in file.files}
+        with loaded as archive:
+            arrays = {name: archive[name] for name in archive.files}
         missing = [name for name in names if name not in arrays]
         if missing:
             raise ValueError(f"it has no array {missing[0]!r}")

@@ -36,6 +36,14 @@ def maximise_dual(
     absolute_gap: float = 0.0,
 ) -> DualSolution | None:
     """The best Lagrangian lower bound of `objective` over the constraints; None when none is finite near `start`."""
+    # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _climb(objective, constraints, start, relative_gap, absolute_gap)
+
+
+def _climb(
+    objective: Quadratic, constraints: tuple[Constraint, ...], start: FloatArray, relative_gap: float, absolute_gap: float
+) -> DualSolution | None:
     here = _first_point(objective, constraints, start)
     if here is None:
         return None

@@ -31,7 +31,7 @@ from ..errors import InvalidInput, MissingExtra
 from ..quadratic import Quadratic
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
-from .lagrangian import ROUNDING, Constraint, Role, lagrangian, lagrangian_value
+from .lagrangian import ROUNDING, Constraint, Role, lagrangian
 from .multipliers import maximise_dual
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -44,6 +44,9 @@ NEAR = 1e-2
 
 SMALL = 1e-6
 """A weight that counts is above this share of the largest one."""
+
+SINGLE_ENTRIES = 200_000
+"""Where a quadratic is not convex, the rows added in a round have matrices of at most so many entries together."""
 
 ENOUGH = 1e-3
 """Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
@@ -186,8 +189,9 @@ def with_rows(
     without, theta, found = best.bound, stage.theta, None
     index = np.flatnonzero(stage.weights)
     active = np.concatenate([index, index + len(weights)])
+    most = len(c) if convex else min(len(c), 1 + SINGLE_ENTRIES // len(c) ** 2)
     for _ in range(rounds):
-        new = _worst(rows, rows.violations(theta), tolerance, active)
+        new = _worst(rows, rows.violations(theta), tolerance, active, most)
         if not len(new):
             break
         active = np.concatenate([active, new])
@@ -262,18 +266,17 @@ def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> Fl
     return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
 
 
-def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray) -> IntArray:
-    """Violated sides of rows to add, at most one for each coordinate: among the worst and the others, the most different ones."""
+def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray, most: int) -> IntArray:
+    """Violated sides of rows to add: among the worst and the others, the most different ones."""
     broken = excess > tolerance
     broken[active] = False
     order = np.flatnonzero(broken)
     order = order[np.argsort(-excess[order], kind="stable")]
-    count, m = rows.features.shape
-    shown = CANDIDATES * m
+    shown = CANDIDATES * most
     if len(order) > shown:
         # Denser among the worst: rows near each other are violated alike, and the worst ones alone are often one cluster.
         order = order[np.unique((np.linspace(0, 1, shown) ** 2 * (len(order) - 1)).astype(np.int64))]
-    return order[_spread(excess[order, None] * rows.features[order % count], m)]
+    return order[_spread(excess[order, None] * rows.features[order % len(rows.features)], most)]
 
 
 def _spread(vectors: FloatArray, count: int) -> IntArray:
@@ -291,7 +294,6 @@ class _Frame(NamedTuple):
 
     centre: FloatArray
     basis: FloatArray
-    radius: float
     up: FloatArray
     rise: float
 
@@ -311,11 +313,9 @@ def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
     square = float(stage.multipliers @ room)
     if not (math.isfinite(square) and square > 0):
         return None
-    radius = math.sqrt(square)
-    root = solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
-    basis = radius * root
+    basis = math.sqrt(square) * solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
     rise = float(np.linalg.norm(basis.T @ c))
-    return _Frame(centre, basis, radius, basis.T @ c / rise, rise)
+    return _Frame(centre, basis, basis.T @ c / rise, rise)
 
 
 class _Cone(NamedTuple):
@@ -344,9 +344,9 @@ def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
 
 
 class _Proposal(NamedTuple):
-    """What the cone solver proposes: a maximiser, multipliers (the last is that of the averaged box) and weights of the rows.
+    """A maximiser, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
 
-    empty: it found the program infeasible; then the multipliers are those of a proof of that, and theta says nothing.
+    empty: the cone solver found the program infeasible; then the multipliers may prove that, and theta says nothing.
     """
 
     theta: FloatArray
@@ -360,10 +360,10 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     index, count = np.unique(active % len(rows.features)), len(stage.constraints)
     program = (*stage.constraints, *(rows.averaged(index[[i]], np.ones(1)) for i in range(len(index))))
     start = 1e-3 * _first_multipliers(c, program)
-    # With the multipliers of the stage the matrix is positive definite, and rows only add to it.
-    start[:count] = stage.multipliers[:count]
-    start[count:] = np.maximum(start[count:], _row_multipliers(stage)[index])
-    dual = maximise_dual(Quadratic.linear(c), program, start, relative_gap=1e-8)
+    # With the multipliers of the stage the matrix is positive definite; only what is convex may be raised without a look at it.
+    before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
+    start = np.where([_convex(one.quadratic) for one in program], np.maximum(start, before), before)
+    dual = maximise_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
     if dual is None:
         return None
     total = float(dual.multipliers[count:].sum())
@@ -401,8 +401,8 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     nothing = csc_matrix((len(c), len(c)))
     solver = clarabel.DefaultSolver(nothing, -frame.up, csc_matrix(np.vstack(blocks)), np.concatenate(right), shapes, settings)
     solution = solver.solve()
-    y, z = np.array(solution.x), np.array(solution.z)
-    if not (np.isfinite(y).all() and np.isfinite(z).all()):
+    y, z, empty = np.array(solution.x), np.array(solution.z), "PrimalInfeasible" in str(solution.status)
+    if not (np.isfinite(z).all() and (empty or np.isfinite(y).all())):
         return None
     z = frame.rise * np.maximum(z, 0.0)
     heads = np.cumsum([0] + [1 + len(cone.shift) for cone in cones])
@@ -414,7 +414,6 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     total = float(weights.sum())
     if total == 0:
         return None
-    empty = "PrimalInfeasible" in str(solution.status)
     return _Proposal(frame.centre + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
 
 
@@ -430,13 +429,13 @@ def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: Pointw
     # A proof that hardly needs the loss has a small multiplier of it, which is kept from being too small to divide by.
     scaled = found.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
     scaled = np.delete(scaled, place)
-    least, _ = lagrangian_value(loss.quadratic, others, scaled)
-    if not least > loss.limit:
-        dual = maximise_dual(loss.quadratic, others, np.maximum(scaled, 1e-9 * scaled.max()))
-        if dual is None or not dual.bound > loss.limit:
-            return None
-        least, scaled = dual.bound, dual.multipliers
-    return Certificate(c, program, np.insert(scaled, place, 1.0), least, None, SolveStatus.EMPTY)
+    direct = lagrangian(loss.quadratic, others, scaled)
+    if direct is not None and direct.value > loss.limit:
+        return Certificate(c, program, np.insert(scaled, place, 1.0), direct.value, None, SolveStatus.EMPTY)
+    dual = maximise_dual(loss.quadratic, others, np.maximum(scaled, 1e-9 * scaled.max()))
+    if dual is None or not dual.bound > loss.limit:
+        return None
+    return Certificate(c, program, np.insert(dual.multipliers, place, 1.0), dual.bound, None, SolveStatus.EMPTY)
 
 
 def _certificate(c: FloatArray, stage: _Stage) -> Certificate:

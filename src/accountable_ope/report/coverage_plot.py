@@ -46,8 +46,6 @@ def coverage_figure(rows: Sequence[Coverage]) -> Figure:
     figure = new_figure(max(5.0, 3.1 * across), 0.7 + 2.5 * down)
     axes: Any = figure.subplots(2 * down, across, squeeze=False, sharex=True)
 
-    floor = min(row.low for row in rows)
-    lowest = max(0.0, min(0.05 * math.floor(20 * (floor - 0.01)), 1 - rows[0].delta - 0.1))
     widths = [row.width for row in rows if row.width > 0]
     narrowest = 10 ** math.floor(math.log10(min(widths))) if widths else 0.1
     for place in range(across * down):
@@ -58,7 +56,7 @@ def coverage_figure(rows: Sequence[Coverage]) -> Figure:
             below.set_axis_off()
             continue
         own = [row for row in rows if row.family == families[place]]
-        _draw_coverage(above, own, methods, lowest)
+        _draw_coverage(above, own, methods)
         _draw_width(below, own, methods, narrowest)
         above.set_title(families[place], loc="left", fontsize=9, fontweight="bold", pad=3)
         above.set_title(own[0].data_kind, loc="right", fontsize=8, color=GREY, pad=3)
@@ -95,7 +93,7 @@ def _claim(delta: float) -> str:
     return f"claimed, {1 - delta:g}"
 
 
-def _draw_coverage(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], lowest: float) -> None:
+def _draw_coverage(axes: Any, rows: Sequence[Coverage], methods: Sequence[str]) -> None:
     axes.axhline(1 - rows[0].delta, color=GREY, linestyle=(0, (4, 3)), linewidth=1, label=_claim(rows[0].delta), zorder=1)
     for index, method in enumerate(methods):
         own = sorted((row for row in rows if row.method == method), key=lambda row: row.n)
@@ -110,6 +108,8 @@ def _draw_coverage(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], 
             [shift * row.n for row in own], heights, yerr=bars, color=color, marker=marker, linestyle=dash, label=method,
             markersize=4, markerfacecolor="white", linewidth=1.1, elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
+    # Each family has its own scale: where one method fails badly, the others should not shrink to a line elsewhere.
+    lowest = max(0.0, min(1 - 2 * rows[0].delta, 0.05 * math.floor(20 * min(row.low for row in rows) - 0.2)))
     axes.set_ylim(lowest, 1.0 + 0.06 * (1 - lowest))
     _tidy(axes)
 

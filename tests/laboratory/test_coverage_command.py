@@ -1,0 +1,163 @@
+"""`aope coverage` and its picture."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+from typer.testing import CliRunner
+
+import accountable_ope.cli.coverage  # noqa: F401  (registers the command)
+import accountable_ope.radius as radius_module
+from accountable_ope.cli.application import app
+from accountable_ope.errors import AopeError, InvalidInput
+from accountable_ope.laboratory import Method, fair_coin, families_named, methods_named, run_trials, summarise
+from accountable_ope.laboratory.page import BEGIN, END
+from accountable_ope.radius import Guarantee
+from accountable_ope.report.coverage_plot import coverage_figure
+from accountable_ope.report.plots import save_figure
+from accountable_ope.result import Status
+
+QUICK = ["coverage", "--family", "fair-coin", "--radius", "azuma", "--n", "60", "--trials", "12", "--workers", "1"]
+
+
+def aope(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "100", "NO_COLOR": "1"})
+
+
+def test_the_table_is_printed():
+    done = aope(*QUICK, "--n", "80", "--family", "bandit")
+    assert done.exit_code == 0
+    assert "90% coverage is claimed; 12 data sets" in done.stdout
+    assert done.stdout.count("azuma") == 4
+    assert "fair-coin" in done.stdout and "bandit" in done.stdout
+
+
+def test_json_has_every_row_and_no_nan():
+    done = aope(*QUICK, "--json", "--delta", 0.2)
+    document = json.loads(done.stdout)
+    assert document["claims_believable"] is True
+    [row] = document["rows"]
+    assert (row["family"], row["n"], row["trials"], row["delta"], row["method"]) == ("fair-coin", 60, 12, 0.2, "azuma")
+    assert row["low"] <= row["fraction"] <= row["high"]
+    assert row["refuted"] is False
+
+
+def test_a_wrong_radius_ends_with_code_one_and_a_sentence(monkeypatch):
+    honest = radius_module.azuma
+    monkeypatch.setattr(radius_module, "azuma", lambda *arguments: honest(*arguments) / 100)
+    done = aope(*QUICK, "--trials", "40")
+    assert done.exit_code == 1
+    assert "Not believable: azuma covered" in done.stderr
+    assert "of 40 in fair-coin at n = 60, where at least 90% is claimed." in done.stderr
+
+
+def test_a_folder_keeps_the_trials(tmp_path):
+    first = aope(*QUICK, "--out", tmp_path / "kept", "--json")
+    assert len(list((tmp_path / "kept").glob("*.parquet"))) == 1
+    second = aope(*QUICK, "--out", tmp_path / "kept", "--json")
+    assert json.loads(second.stdout) == json.loads(first.stdout)  # the seconds too: nothing was computed again
+
+
+def test_what_a_folder_holds_is_shown_without_running(tmp_path):
+    kept = tmp_path / "kept"
+    aope(*QUICK, "--out", kept)
+    aope(*QUICK, "--out", kept, "--n", "40", "--trials", "3")
+    aope(*QUICK, "--out", kept, "--delta", "0.3")
+    done = aope("coverage", "--out", kept, "--stored", "--json")
+    assert [(row["n"], row["trials"]) for row in json.loads(done.stdout)["rows"]] == [(40, 3), (60, 12)]
+    chosen = aope("coverage", "--out", kept, "--stored", "--json", "--n", "40", "--radius", "azuma", "--family", "fair-coin")
+    assert [(row["n"], row["trials"]) for row in json.loads(chosen.stdout)["rows"]] == [(40, 3)]
+    nothing = aope("coverage", "--out", kept, "--stored", "--radius", "hoeffding")
+    assert "holds no such trials" in str(nothing.exception)
+    assert "--stored needs --out" in str(aope("coverage", "--stored").exception)
+
+
+def test_families_are_listed():
+    done = aope("coverage", "--list")
+    assert done.exit_code == 0
+    for family in families_named():
+        assert f"{family.name} ({family.data_kind.value}): " in done.stdout
+    listed = json.loads(aope("coverage", "--list", "--json").stdout)["families"]
+    assert [one["name"] for one in listed] == [family.name for family in families_named()]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_plot_and_page_are_written(tmp_path, ending):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{BEGIN}\n{END}\n")
+    done = aope(*QUICK, "--n", "80", "--plot", tmp_path / f"plot.{ending}", "--markdown", page)
+    assert done.exit_code == 0
+    assert (tmp_path / f"plot.{ending}").stat().st_size > 5000
+    assert "| `fair-coin` | 60 |" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--family", "bogus"], "`family` must be one of"),
+        (["--radius", "bogus"], "`radius` must be one of"),
+        (["--trials", "0"], "`trials` must be"),
+        (["--delta", "2"], "`delta` must be in"),
+        (["--plot", "picture.jpg"], "must end in .png"),
+        (["--plot", "no-such-folder/picture.png"], "no folder"),
+        (["--markdown", "no-such-page.md"], "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_any_work(arguments, message):
+    done = aope("coverage", *arguments)
+    assert isinstance(done.exception, AopeError)
+    assert message in str(done.exception)
+
+
+def test_bad_input_is_exit_code_two():
+    code = "import accountable_ope.cli.coverage; from accountable_ope.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "coverage", "--family", "bogus"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: `family` must be one of") and "Traceback" not in done.stderr
+
+
+def some_rows(methods):
+    return summarise(run_trials(families_named(["bandit", "fair-coin"]), [30, 60], chosen=methods, trials=3, workers=1))
+
+
+def test_a_figure_has_two_panels_per_family_and_one_legend(tmp_path):
+    figure = coverage_figure(some_rows(methods_named(["azuma", "hoeffding"])))
+    panels = [one for one in figure.axes if one.axison]
+    assert len(panels) == 4
+    assert [one.get_title(loc="left") for one in panels[:2]] == ["bandit", "fair-coin"]
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["azuma", "hoeffding", "claimed, 0.9"]
+    save_figure(figure, tmp_path / "figure.png")
+
+
+@dataclass(frozen=True)
+class Half:
+    lower: float = 0.25
+    upper: float = 0.75
+    status: Status = Status.OK
+
+
+def half(data, starts, policy, *, assumptions, kernel, features, delta, options):
+    return Half()
+
+
+def test_a_method_of_some_families_has_its_place_in_the_legend():
+    declared = Method("declared", Guarantee.FINITE_SAMPLE_DECLARED_NOISE, half)
+    figure = coverage_figure(some_rows((*methods_named(["azuma"]), declared)))
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["azuma", "declared", "claimed, 0.9"]
+
+
+def test_nothing_to_draw_is_refused():
+    with pytest.raises(InvalidInput, match="nothing to draw"):
+        coverage_figure([])
+    azuma = methods_named(["azuma"])
+    table = [
+        row for delta in (0.1, 0.2) for row in run_trials([fair_coin()], [30], chosen=azuma, trials=1, workers=1, delta=delta)
+    ]
+    with pytest.raises(InvalidInput, match="of one delta"):
+        coverage_figure(summarise(table))

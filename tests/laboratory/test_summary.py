@@ -1,0 +1,120 @@
+"""Fractions, their Clopper-Pearson intervals, the judgement, and the tables of a page."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+from accountable_ope.errors import InvalidFile
+from accountable_ope.laboratory import Trial, believable, clopper_pearson, refuted, summarise
+from accountable_ope.laboratory.page import BEGIN, END, markdown_tables, write_page
+from accountable_ope.radius import Guarantee
+
+
+def row(
+    trial=0, covered=True, status="OK", width=0.25, method="azuma", n=100, family="chain", guarantee="finite-sample", delta=0.1
+):
+    return Trial(
+        family=family,
+        data_kind="trajectories",
+        method=method,
+        guarantee=guarantee,
+        n=n,
+        trial=trial,
+        seed=trial,
+        delta=delta,
+        lower=0.0,
+        upper=1.0,
+        truth=0.5,
+        covered=covered,
+        width=width,
+        status=status,
+        seconds=0.5,
+    )
+
+
+@given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95, 0.999]))
+def test_clopper_pearson_agrees_with_scipy(counts, level):
+    successes, trials = counts
+    expected = binomtest(successes, trials).proportion_ci(level, method="exact")
+    assert clopper_pearson(successes, trials, level) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("trials", "delta"), [(100, 0.1), (1000, 0.1), (300, 0.01), (50, 0.5)])
+def test_believable_is_the_binomial_test(trials, delta):
+    for covered in range(trials + 1):
+        assert believable(covered, trials, delta) == (binom.cdf(covered, trials, 1 - delta) > 1e-6)
+
+
+def test_summary_counts_by_hand():
+    trials = [
+        row(0, width=0.2),
+        row(1, covered=False, width=0.4),
+        row(2, status="VACUOUS", width=1.0),
+        row(3, covered=False, status="INCONSISTENT", width=math.nan),
+        row(0, method="wild", guarantee="asymptotic", covered=False),
+        row(0, n=300),
+        row(0, delta=0.2),
+    ]
+    first, wild, larger, other_delta = summarise(trials)
+    assert (first.trials, first.covered, first.fraction) == (4, 2, 0.5)
+    assert first.width == pytest.approx((0.2 + 0.4 + 1.0) / 3)
+    assert (first.vacuous, first.inconsistent, first.seconds) == (0.25, 0.25, 0.5)
+    assert (first.low, first.high) == clopper_pearson(2, 4)
+    assert (wild.method, wild.claims, wild.refuted) == ("wild", False, False)
+    assert (larger.n, larger.trials) == (300, 1)
+    assert other_delta.delta == 0.2
+    assert summarise([]) == ()
+
+
+def test_only_claims_are_refuted():
+    missing = [row(i, covered=i < 70) for i in range(100)]
+    asymptotic = [row(i, covered=i < 70, method="wild", guarantee=Guarantee.ASYMPTOTIC.value) for i in range(100)]
+    declared = [
+        row(i, covered=i < 70, method="symmetric", guarantee=Guarantee.FINITE_SAMPLE_DECLARED_NOISE.value) for i in range(100)
+    ]
+    fine = [row(i, covered=i < 85, method="certified") for i in range(100)]
+    assert [one.method for one in refuted(summarise([*missing, *asymptotic, *declared, *fine]))] == ["azuma", "symmetric"]
+
+
+def test_all_intervals_empty_have_no_width():
+    [one] = summarise([row(covered=False, status="INCONSISTENT", width=math.nan)])
+    assert math.isnan(one.width)
+    assert "empty" in markdown_tables([one])
+
+
+def test_markdown_shows_the_lowest_coverage_and_every_width():
+    trials = [row(i, covered=i > 0, width=0.5) for i in range(10)]
+    trials += [row(i, n=300, width=0.25, status="VACUOUS" if i else "OK") for i in range(10)]
+    trials += [row(i, method="hoeffding", status="VACUOUS", width=1.0) for i in range(10)]
+    text = markdown_tables(summarise(trials))
+    assert "| family | azuma | hoeffding |" in text
+    assert "| `chain` | 0.900 [0.555, 0.997] at 100 | 1.000 [0.692, 1.000] |" in text
+    assert "| `chain` | 100 | 0.5 | - |" in text
+    assert "|  | 300 | 0.25 (90% whole) |  |" in text
+
+
+def test_a_refuted_claim_stands_out():
+    assert "**0.000 [0.000, 0.168] at 100**" in markdown_tables(summarise([row(i, covered=False) for i in range(20)]))
+
+
+def test_a_page_is_written_between_its_marks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    rows = summarise([row()])
+    write_page(page, rows)
+    once = page.read_text()
+    write_page(page, rows)
+    assert page.read_text() == once
+    assert once.startswith("before\n") and once.endswith("\nafter\n") and "old" not in once and markdown_tables(rows) in once
+
+
+@pytest.mark.parametrize("text", ["no marks", BEGIN, f"{END} {BEGIN}"])
+def test_a_page_without_marks_is_refused(tmp_path, text):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(InvalidFile, match="must contain the lines"):
+        write_page(page, summarise([row()]))
+    assert page.read_text() == text
