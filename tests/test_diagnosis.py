@@ -16,7 +16,8 @@ DATA = MDP.sample(np.random.default_rng(0), trajectories=40, length=50)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
 KERNEL = aope.Gaussian(1.0)
 FEATURES = aope.RandomFourier(12, bandwidth=1.0, seed=4)
-OPTIONS = {"assumptions": FACTS, "kernel": KERNEL, "features": FEATURES}
+OPTIONS = {"assumptions": FACTS, "kernel": KERNEL, "features": FEATURES, "radius": "azuma"}
+CERTIFIED = {"radius": "certified", "features": MDP.features()}
 BUMP = np.array([0.6, -0.4])
 
 
@@ -248,3 +249,48 @@ def test_bad_estimates_are_one_sentence(q, message):
 def test_corrections_need_a_convex_loss():
     with pytest.raises(aope.InvalidInput, match="`radius` of a correction must bound the V-statistic"):
         run(aope.correct, wrong, radius="hoeffding-u")
+
+
+def test_the_radius_that_follows_the_variance_sees_far_smaller_errors():
+    """The truth passes; an error that Theorem A cannot tell from chance does not."""
+    small = lambda states, actions: MDP.q(states, actions) + 0.3 * np.sin(states[:, 0])  # noqa: E731
+    assert run(aope.diagnose, MDP.q, **CERTIFIED).verdict is aope.Verdict.CONSISTENT
+    assert run(aope.correct, MDP.q, **CERTIFIED).status is aope.CorrectionStatus.UNCHANGED
+    assert run(aope.diagnose, small).verdict is aope.Verdict.CONSISTENT
+    rejected = run(aope.diagnose, small, **CERTIFIED)
+    assert rejected.verdict is aope.Verdict.REJECTED
+    assert rejected.loss > rejected.radius.total
+
+
+def test_no_smaller_change_is_consistent_at_its_own_variance():
+    """The fixed point of the correction, against a search along the border of the set."""
+    from scipy.optimize import minimize
+
+    from accountable_ope.diagnosis import allowed_loss
+
+    correction = run(aope.correct, nothing, **CERTIFIED)
+    assert correction.status is aope.CorrectionStatus.CORRECTED
+    loss = correction.interval.certificates[0].statistic.v_loss()
+
+    def excess(theta):
+        return (loss(theta) - allowed_loss(correction.interval, theta)) / correction.radius.total
+
+    assert excess(correction.theta) <= 1e-6
+    assert correction.loss_after == pytest.approx(loss(correction.theta))
+    best = np.inf
+    for scale in (1.0, 1.05, 1.3):
+        found = minimize(
+            lambda t: t @ t, scale * correction.theta, constraints={"type": "ineq", "fun": lambda t: -excess(t)}, method="SLSQP"
+        )
+        if excess(found.x) <= 1e-6:
+            best = min(best, float(np.linalg.norm(found.x)))
+    assert correction.norm <= best * (1 + 1e-3)
+    assert run(aope.correct, correction, **CERTIFIED).norm <= 1e-3 * correction.norm
+
+
+def test_the_verdict_rejects_the_truth_no_more_often_than_delta():
+    rejected = 0
+    for seed in range(60):
+        data = MDP.sample(np.random.default_rng([9, seed]), trajectories=6)
+        rejected += run(aope.diagnose, MDP.q, data=data, **CERTIFIED).verdict is aope.Verdict.REJECTED
+    assert rejected <= 15  # above 15 of 60 has a chance below 1e-3 at delta = 0.1

@@ -41,7 +41,7 @@ def test_more_features_have_less_slack_and_it_is_part_of_the_interval():
     few, many = bound(500, delta=0.5), bound(4000, delta=0.5)
     assert many.certificates[0].missed < few.certificates[0].missed
     features = aope.RandomFourier(500, 1.0, seed=7)
-    options = {"assumptions": FACTS, "kernel": aope.Gaussian(1.0), "features": features, "delta": 0.5}
+    options = {"assumptions": FACTS, "kernel": aope.Gaussian(1.0), "features": features, "delta": 0.5, "radius": "azuma"}
     plain = aope.bound_value(DATA, MDP.starts, MDP.policy, **options)
     assert few.unclipped[0] < plain.unclipped[0] - few.certificates[0].missed + 1e-9
     assert few.unclipped[1] > plain.unclipped[1] + few.certificates[0].missed - 1e-9

@@ -234,6 +234,22 @@ def test_relative_norm_of_zero_bounds_nothing():
     assert not any("Rounding is counted" in line for line in bound().assumed())  # a small declared norm covers it
 
 
+@pytest.mark.parametrize("radius", ["azuma", "certified"])
+def test_the_box_at_every_point_is_never_wider(radius):
+    """Without a norm bound the values between the data run wild on average; at every point they cannot."""
+    mdp = PlantedMDP(seed=1, features=10, discount=0.8)
+    data = mdp.sample(np.random.default_rng(0), trajectories=40)
+    facts = aope.Assumptions(discount=0.8, reward_range=(0, 1), reward_noise=False)
+    averaged, pointwise = (
+        bound(data, facts, mdp.features(), mdp.starts, mdp.policy, radius=radius, pointwise=wanted) for wanted in (False, True)
+    )
+    assert averaged.lower <= pointwise.lower <= mdp.value <= pointwise.upper <= averaged.upper
+    assert pointwise.upper - pointwise.lower < (0.99 if radius == "azuma" else 0.7) * (averaged.upper - averaged.lower)
+    assert pointwise.check()
+    with pytest.raises(aope.InvalidInput, match="`pointwise` is not for KernelSections"):
+        bound(features=aope.KernelSections(aope.Gaussian(1.0), 20), pointwise=True)
+
+
 def test_undiscounted_episodes_with_reward_at_the_end():
     mdp = clinic()
     behaviour = np.full((6, 3), 1 / 3)

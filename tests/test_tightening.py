@@ -134,7 +134,7 @@ def test_weaker_assumptions_never_narrow():
 
 def test_the_event_decides_the_iteration_and_not_the_other_way_round():
     """The rates of the envelope do not change from round to round, nor with a norm bound relative to the data."""
-    mdp, data, facts = planted()
+    mdp, data, facts = planted(trajectories=100)
     ready = prepared(mdp, data)
     relative = bound_prepared(ready, assumptions=replace(facts, norm_bound=aope.RelativeNorm(2.0)))
     part = relative.certificates[0]

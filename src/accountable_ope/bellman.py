@@ -23,6 +23,9 @@ from .validation import BoolArray, FloatArray, refuse_non_finite
 QFunction = Callable[[Any, Any], ArrayLike]
 """q(states, actions) -> values; actions as in the data: indices of a finite set, or vectors."""
 
+BOX_ROWS = 2000
+"""So many data, next and start points are kept for a value box at every point."""
+
 ROWS_AT_ONCE = 8192
 """Rows of features computed together, which bounds the temporary memory."""
 
@@ -59,6 +62,7 @@ class BellmanSystem:
     objective:   c0 (m,), so that the value of Q is offset + c0'theta.
     penalised:   (m,) which coefficients the norm counts.
     box_moments: the mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
+    box_rows:    some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
     offset:      the value of the anchor, 0 without one.
     remainder:   what the coordinates miss, None where the class is what they span.
     features:    phi as a function of points, None where it is known at the rows only.
@@ -70,6 +74,7 @@ class BellmanSystem:
     objective: FloatArray
     penalised: np.ndarray[Any, np.dtype[np.bool_]]
     box_moments: FloatArray
+    box_rows: FloatArray
     discount: float
     offset: float = 0.0
     remainder: Remainder | None = None
@@ -143,6 +148,7 @@ def bellman_system(
     moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
     if live.any():
         moments.append(_second_moments(after[live], values[1], None))
+    groups = ((here, values[0]), (after[live], values[1]), (start, values[2]))
     return BellmanSystem(
         points=points,
         residuals=here - discount * after,
@@ -150,6 +156,7 @@ def bellman_system(
         objective=starts.weights @ start,
         penalised=penalised,
         box_moments=np.mean(moments, axis=0),
+        box_rows=np.concatenate([_some_rows(rows, anchored) for rows, anchored in groups]),
         discount=discount,
         offset=offset,
         remainder=columns.remainder,
@@ -268,6 +275,12 @@ def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
         raise InvalidInput(f"`features` must give shape {(len(points), features.dimension)}. Got {values.shape}.")
     refuse_non_finite(values, "features")
     return values
+
+
+def _some_rows(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
+    """[phi, anchor] at up to BOX_ROWS of the points, evenly spread: Q lies in the value range at all of them, so any will do."""
+    chosen = np.unique(np.linspace(0, len(values) - 1, min(BOX_ROWS, len(values))).astype(int)) if len(values) else slice(0)
+    return np.column_stack([values[chosen], np.zeros(len(values))[chosen] if anchor is None else anchor[chosen]])
 
 
 def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:

@@ -15,7 +15,8 @@ from .errors import InvalidInput
 from .evidence import Evidence, TightSet
 from .programs.certificate import SolveStatus
 from .programs.ellipsoid_ball import decompose
-from .programs.lagrangian import Constraint, ball
+from .programs.lagrangian import Constraint, Role, ball
+from .programs.pointwise import PointwiseRows, with_rows
 from .programs.remainder import one_more
 from .quadratic import Quadratic
 from .radius import Method, Radius, RadiusRule
@@ -46,8 +47,13 @@ def solve_tightened(
     ranges: ValueRanges,
     residuals: ResidualRange,
     cut: Cut | None = None,
+    rows: PointwiseRows | None = None,
 ) -> TightClass:
-    """Both ends of one class. With a cut, half of delta is spent on each of the two martingales."""
+    """Both ends of one class. With a cut, half of delta is spent on each of the two martingales.
+
+    With rows, boxes averaged over the points where the ends break the value range join the other constraints, and the iteration
+    runs once more.
+    """
     if rule.envelope is None:
         raise InvalidInput(f"The radius {rule.name!r} does not follow the variance.")
     rounding = rounding_slack(statistic, assumptions, ranges, system)
@@ -66,6 +72,12 @@ def solve_tightened(
         upward = np.append(upward, system.remainder.objective)
         downward = np.append(downward, system.remainder.objective)
     upper, lower, tightening = tighten(tight, upward, downward, inside)
+    if rows is not None and upper.status is not SolveStatus.EMPTY:
+        broken = [with_rows(end, rows).certificate for end in (upper, lower)]
+        boxes = [c for end in broken for c in end.constraints if c.role is Role.BOX and c not in tight.others]
+        if boxes:
+            tight = replace(tight, others=(*tight.others, *boxes))
+            upper, lower, tightening = tighten(tight, upward, downward, inside)
     empty = upper.status is SolveStatus.EMPTY
     least_loss = statistic.v_loss()(inside[: system.dimension])
     part = ClassCertificates(

@@ -23,7 +23,7 @@ from .reductions.numpy_tiles import Progress, TileOptions
 from .residual_range import ResidualRange, residual_range
 from .result import ClassCertificates, ValueInterval, clip, hull
 from .self_normalized import self_normalized_statistic
-from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class
+from .solving import effective_starts, pointwise_rows, prepare_ranges, rounding_slack, solve_class
 from .statistic import KernelStatistic, kernel_statistics
 from .transitions import StartStates, Transitions
 from .validation import IntArray, probability_level
@@ -41,10 +41,14 @@ def bound_value(
     features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
+    pointwise: bool = False,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> ValueInterval:
     """The largest and smallest value over all Q of the class whose kernel Bellman loss is consistent with the data.
+
+    pointwise: Q lies in the value range at the logged points themselves, not only on average over them; slower, and narrower
+    where the norm bound is loose.
 
     Several feature classes give the hull of their intervals, valid at the same delta if Q is in at least one of them.
     """
@@ -57,6 +61,7 @@ def bound_value(
         features=features,
         radii=(radius,),
         delta=delta,
+        pointwise=pointwise,
         options=options,
         progress=progress,
     )[0]
@@ -72,6 +77,7 @@ def bound_ladder(
     features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
     radii: Sequence[str],
     delta: float = 0.1,
+    pointwise: bool = False,
     options: TileOptions | None = None,
     progress: Progress | None = None,
     anchor: AnchorValues | None = None,
@@ -95,7 +101,9 @@ def bound_ladder(
         anchor=anchor,
         check=lambda classes: _check(classes, rules, assumptions, kernel, len(data)),
     )
-    return tuple(bound_prepared(prepared, assumptions=assumptions, radius=rule.name, delta=delta) for rule in rules)
+    return tuple(
+        bound_prepared(prepared, assumptions=assumptions, radius=rule.name, delta=delta, pointwise=pointwise) for rule in rules
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +151,7 @@ def bound_prepared(
     assumptions: Assumptions,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
+    pointwise: bool = False,
     planned: int | None = None,
 ) -> ValueInterval:
     """`bound_value` from a prepared statistic; the discount must be the one that it was prepared with.
@@ -161,11 +170,13 @@ def bound_prepared(
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
     parts: list[ClassCertificates] = []
     found: list[Radius] = []
+    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own, which can be limited only once it is there
+
     # Small matrices: more than one BLAS thread only gets in its own way.
     with threadpool_limits(limits=1, user_api="blas"):
         for one, system, statistic in zip(prepared.classes, prepared.systems, prepared.statistics, strict=True):
             own = _Class(one, system, statistic, kernel, policy, prepared.data.episodes, terminates, prepared.anchored)
-            part, level = _solve(own, rule, split.kernel, assumptions, ranges, planned or statistic.count)
+            part, level = _solve(own, rule, split.kernel, assumptions, ranges, planned or statistic.count, pointwise)
             parts.append(part)
             found.append(level)
     unclipped = hull(parts, start_error)
@@ -213,12 +224,13 @@ class _Class:
 
 
 def _solve(
-    own: _Class, rule: RadiusRule, delta: float, assumptions: Assumptions, ranges: ValueRanges, planned: int
+    own: _Class, rule: RadiusRule, delta: float, assumptions: Assumptions, ranges: ValueRanges, planned: int, pointwise: bool
 ) -> tuple[ClassCertificates, Radius]:
     """Both ends of one class, and the radius that they rest on."""
     system, statistic, name = own.system, own.statistic, repr(own.features)
     inputs = RadiusInputs(statistic.count, ranges, own.kernel.supremum, delta, planned)
     rounding = rounding_slack(statistic, assumptions, ranges, system)
+    rows = pointwise_rows(system, assumptions, ranges) if pointwise else None
     match rule.method:
         case Method.CONSTANT:
             radius = rule.radius(inputs, rounding)
@@ -236,9 +248,9 @@ def _solve(
         case Method.FOLLOWING | Method.JOINT:
             cut = fit_cut(system, own.kernel, own.episodes) if rule.cut else None
             residuals = _residuals(own, assumptions, ranges)
-            tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut)
+            tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut, rows)
             return tight.part, tight.radius
-    return solve_class(name, system, statistic, radius, assumptions, ranges), radius
+    return solve_class(name, system, statistic, radius, assumptions, ranges, rows), radius
 
 
 def _residuals(own: _Class, assumptions: Assumptions, ranges: ValueRanges) -> ResidualRange:

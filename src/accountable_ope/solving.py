@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from .bellman import BellmanSystem
 from .contradictions import check_data
+from .errors import InvalidInput
 from .policy import Policy, SampledPolicy
 from .premises import counted_norm
+from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
 from .programs.lagrangian import Constraint, Role
+from .programs.pointwise import PointwiseRows, with_rows
 from .programs.remainder import with_remainder
 from .quadratic import Quadratic
 from .radius import LossKind, Radius
@@ -59,9 +63,15 @@ def rounding_slack(statistic: KernelStatistic, assumptions: Assumptions, ranges:
 
 
 def solve_class(
-    name: str, system: BellmanSystem, statistic: KernelStatistic, radius: Radius, assumptions: Assumptions, ranges: ValueRanges
+    name: str,
+    system: BellmanSystem,
+    statistic: KernelStatistic,
+    radius: Radius,
+    assumptions: Assumptions,
+    ranges: ValueRanges,
+    rows: PointwiseRows | None = None,
 ) -> ClassCertificates:
-    """Both ends of one feature class."""
+    """Both ends of one feature class; with rows, the value box holds at each of them and not only on average."""
     loss = statistic.v_loss() if radius.loss is LossKind.V else statistic.u_loss()
     decomposition = decompose(loss, system.penalised)
     # Q of the class differs from the true one by at most the misfit e: its loss has a root larger by (1 + discount) e kappa.
@@ -78,6 +88,8 @@ def solve_class(
         feasible, upward, downward, missed = seen.feasible, seen.upward, seen.downward, seen.missed
     upper = extreme_value(upward, feasible)
     lower = extreme_value(downward, feasible)
+    if rows is not None:
+        upper, lower = both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
     misfit = 0.0
     if feasible.empty and radius.loss is LossKind.V and statistic.kappa > 0:
         # Over the ball alone: a function that leaves the value box may still be near Q.
@@ -111,6 +123,25 @@ def norm_of_ball(assumptions: Assumptions, least_norm: float | None, ranges: Val
         return free, "none was declared"
     why = "a constant Q is consistent with the data" if least_norm == 0.0 else "no Q of the class is consistent with the data"
     return free, f"a multiple of the least norm bounds nothing here, since {why}"
+
+
+def pointwise_rows(system: BellmanSystem, assumptions: Assumptions, ranges: ValueRanges) -> PointwiseRows | None:
+    """low - misfit <= Q <= high + misfit at every kept point; None where the value range is a point."""
+    low, high = ranges.value
+    if system.remainder is not None:
+        raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
+    if not low < high:
+        return None
+    features, anchor = system.box_rows[:, :-1], system.box_rows[:, -1]
+    return PointwiseRows.within(features, low - assumptions.misfit, high + assumptions.misfit, anchor)
+
+
+def both_or_empty(upper: Certificate, lower: Certificate) -> tuple[Certificate, Certificate]:
+    """A proof that the set is empty serves both ends."""
+    for one in (upper, lower):
+        if one.status is SolveStatus.EMPTY:
+            return replace(one, objective=upper.objective), replace(one, objective=lower.objective)
+    return upper, lower
 
 
 def value_box(moments: FloatArray, dimension: int, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:

@@ -60,7 +60,18 @@ BOUND = (
 def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
     done = aope_command("demo", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    for word in ("hoeffding", "azuma", "VACUOUS", "OK", "finite-sample", "Truth", "Assumed", "all recomputed and valid"):
+    for word in (
+        "hoeffding",
+        "azuma",
+        "certified",
+        "Tightened in",
+        "VACUOUS",
+        "OK",
+        "finite-sample",
+        "Truth",
+        "Assumed",
+        "all recomputed and valid",
+    ):
         assert word in done.stdout
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "demo-starts.parquet",
@@ -71,9 +82,12 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page and "azuma" in page and "http" not in page
     result = json.loads((tmp_path / "out" / "result.json").read_text())
-    azuma = result["intervals"][-1]
+    azuma, certified = result["intervals"][-2:]
     assert azuma["radius"] == "azuma" and azuma["lower"] <= demo_truth() <= azuma["upper"]
-    assert azuma["certificates_check"] is True
+    assert azuma["certificates_check"] is True and certified["certificates_check"] is True
+    assert azuma["lower"] < certified["lower"] <= demo_truth() <= certified["upper"] < azuma["upper"]
+    rounds = certified["classes"][0]["tightening"]["rounds"]
+    assert rounds[0]["variance"] > rounds[-1]["variance"] and rounds[-1]["rate"] > 0
 
 
 def test_demo_is_the_command_that_it_names(demo_folder):
@@ -90,12 +104,14 @@ def test_bound_from_columns_covers(tabular_folder):
     done = aope_command(*BOUND, "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert [x["radius"] for x in result["intervals"]] == ["hoeffding", "hoeffding-u", "azuma"]
-    azuma = result["intervals"][-1]
-    assert azuma["status"] == "OK"
-    assert azuma["lower"] <= truth <= azuma["upper"]
-    assert azuma["guarantee"] == "finite-sample"
-    assert azuma["classes"][0]["upper"]["multipliers"].keys() >= {"loss"}
+    assert [x["radius"] for x in result["intervals"]] == ["certified"]
+    certified = result["intervals"][-1]
+    assert certified["status"] == "OK"
+    assert certified["lower"] <= truth <= certified["upper"]
+    assert certified["guarantee"] == "finite-sample"
+    assert {c["role"] for c in certified["classes"][0]["upper"]["constraints"]} >= {"loss"}
+    ladder = json.loads(aope_command(*BOUND, "--ladder", "--json", cwd=folder).stdout)["intervals"]
+    assert [x["radius"] for x in ladder] == ["hoeffding", "azuma", "certified"]
 
 
 def test_policy_by_name_is_the_policy_in_the_columns(tabular_folder):

@@ -109,7 +109,7 @@ def test_landmarks_on_the_command_line(folder):
     words = [w for w in COMMON if w not in ("--features", 12)]
     done = aope_command("bound", "data.parquet", *words, "--landmarks", 60, "--feature-bandwidth", 2, "--json", cwd=folder)
     found = json.loads(done.stdout)
-    assert [x["radius"] for x in found["intervals"]] == ["hoeffding", "azuma"]
+    assert [x["radius"] for x in found["intervals"]] == ["certified"]
     assert "KernelSections" in found["intervals"][-1]["classes"][0]["features"]
 
 

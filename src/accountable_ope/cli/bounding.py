@@ -74,6 +74,9 @@ def bound(
     value_span: Annotated[
         float | None, typer.Option(help="With --average-reward: declared span of the relative value function.")
     ] = None,
+    pointwise: Annotated[
+        bool, typer.Option("--pointwise", help="Hold the value range at every logged point, not only on average (slower).")
+    ] = False,
     delta: Delta = 0.1,
     radius: Annotated[
         list[str] | None, typer.Option(help="Radius, repeatable (default: certified; azuma with --average-reward).")
@@ -112,6 +115,7 @@ def bound(
                 ("--discount", discount), ("--starts", starts), ("--value-range", value_range), ("--horizon", horizon),
                 ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--earlier-share", earlier_share),
                 ("--terminal-reward", terminal_reward or None), ("--state-box", state_box), ("--misfit", misfit or None),
+                ("--pointwise", pointwise or None),
                 ("--symmetric-noise", symmetric_noise or None),
             )
             if given is not None
@@ -150,6 +154,7 @@ def bound(
                 features=classes,
                 radii=shown,
                 delta=delta,
+                pointwise=pointwise,
                 options=options,
                 progress=progress,
             )

@@ -84,7 +84,8 @@ def _climb(
             enough = max(relative_gap * abs(current.value), 1e-3 * relative_gap * current.magnitude, absolute_gap)
             if weight * degree <= enough:
                 break
-            weight *= 0.1
+            # A program that is not convex is a part of an iteration, and is solved less exactly.
+            weight *= 0.02 if determinant else 0.1
     return DualSolution(best.multipliers, best.bound, current.theta)
 
 
