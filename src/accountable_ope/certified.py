@@ -57,7 +57,7 @@ def solve_tightened(
     if rule.envelope is None:
         raise InvalidInput(f"The radius {rule.name!r} does not follow the variance.")
     rounding = rounding_slack(statistic, assumptions, ranges, system)
-    share = delta if cut is None else 0.5 * delta
+    share = 0.5 * delta if rule.cut else delta  # whether or not the earlier rows gave weights: no choice by the data
     prior = residuals.before_data  # the rates of the envelope must be fixed before the data
     reach = math.sqrt(statistic.kernel_supremum)
     envelope = rule.envelope(prior * reach, planned, share)
@@ -175,4 +175,4 @@ def _misfit(
 
 def _uses(tightening: Tightening) -> str:
     last = tightening.rounds[-1]
-    return f"range {last.residual_bound:.3g}, rms {math.sqrt(last.variance):.2g}"
+    return f"range {last.residual_bound:.3g}"
