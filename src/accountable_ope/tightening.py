@@ -90,6 +90,17 @@ class Tightening:
         u, _ = one.envelope.bound(last.residual_bound * one.reach, np.array([last.variance * one.count]))
         return float(u[0]) ** 2 / one.count**2
 
+    def summary(self) -> str:
+        """In words, how far the iteration came."""
+        first, last, n = self.rounds[0], self.rounds[-1], len(self.rounds)
+        line = (
+            f"Tightened in {n} round{'s' * (n > 1)}: residuals within {first.residual_bound:.4g} -> {last.residual_bound:.4g}, "
+            f"their root mean square at most {math.sqrt(first.variance):.4g} -> {math.sqrt(last.variance):.4g}."
+        )
+        if self.identification < 0:
+            line += " The data alone leave a direction of Q open; the norm bound or the value range closes it."
+        return line
+
     def check(self, upper: Certificate, lower: Certificate) -> bool:
         """Every range and variance follows from the proofs of the round before, and the constraints of the ends from them."""
         known = [self.tight.begin()]

@@ -13,7 +13,6 @@ from ..diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
 from ..result import Status, ValueInterval
-from ..tightening import Tightening
 
 STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
@@ -75,24 +74,11 @@ def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
             )
     for part in best.certificates:
         if part.tightening is not None:
-            console.print(f"\n{_tightening(part.tightening)}", highlight=False)
+            console.print(f"\n{part.tightening.summary()}", highlight=False)
     checked = all(interval.check() for interval in intervals)
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
     console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.", highlight=False)
-
-
-def _tightening(tightening: Tightening) -> str:
-    """How far the iteration came."""
-    first, last, n = tightening.rounds[0], tightening.rounds[-1], len(tightening.rounds)
-    line = (
-        f"Tightened in {n} round{'s' * (n > 1)}: residuals within {number_text(first.residual_bound)} -> "
-        f"{number_text(last.residual_bound)}, their root mean square at most {number_text(first.variance**0.5)} -> "
-        f"{number_text(last.variance**0.5)}."
-    )
-    if tightening.identification < 0:
-        line += " The data alone leave a direction of Q open; the norm bound or the value range closes it."
-    return line
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from ..programs.lagrangian import Role
 from ..result import Status, ValueInterval
 from ..transitions import Transitions
 
@@ -52,6 +53,7 @@ small matrix. {checked}</p>
 <tr><th>radius</th><th>class</th><th>end</th><th>bound</th><th>duality gap</th><th>multipliers (loss, ball, box)</th></tr>
 {certificates}
 </table>
+{tightened}
 </body>
 </html>
 """
@@ -81,6 +83,7 @@ def report_html(intervals: Sequence[ValueInterval], data: Transitions, title: st
         assumed="\n".join(f"<li>{escape(line)}</li>" for line in intervals[-1].assumed()),
         checked="All were computed again for this report and hold." if checked else "<b>A certificate does not hold.</b>",
         certificates="\n".join(_certificate_rows(interval) for interval in intervals),
+        tightened="\n".join(_tightened(interval) for interval in intervals),
     )
 
 
@@ -123,7 +126,7 @@ def _certificate_rows(interval: ValueInterval) -> str:
     rows = []
     for part in interval.certificates:
         for end, sign, certificate in (("lower", -1.0, part.lower), ("upper", 1.0, part.upper)):
-            multipliers = ", ".join(f"{m:.3g}" for m in certificate.multipliers)
+            multipliers = ", ".join(f"{certificate.multiplier(role):.3g}" for role in (Role.LOSS, Role.BALL, Role.BOX))
             bound = f"{sign * certificate.bound:.6g}" if part.consistent else f"least loss {certificate.bound:.3g}"
             gap = f"{certificate.gap:.1e}" if math.isfinite(certificate.gap) else "&ndash;"
             rows.append(
@@ -131,6 +134,12 @@ def _certificate_rows(interval: ValueInterval) -> str:
                 f"<td>{gap}</td><td>{multipliers}</td></tr>"
             )
     return "\n".join(rows)
+
+
+def _tightened(interval: ValueInterval) -> str:
+    """How far the iteration of a radius that follows the variance came, class by class."""
+    found = [part.tightening.summary() for part in interval.certificates if part.tightening is not None]
+    return "".join(f"<p>{escape(interval.radius.name)}: {escape(text)}</p>" for text in found)
 
 
 def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
