@@ -34,6 +34,10 @@ ENOUGH = 0.01
 """A round that shrinks neither the range nor a variance by this share is the last."""
 
 
+WELL_CONDITIONED = 1e-9
+"""An ellipsoid with a smaller pivot, in units of its diagonal, is not used for ranges."""
+
+
 @dataclass(frozen=True)
 class Round:
     """One round: what the set was known to satisfy before it, and the ends it gave.
@@ -345,6 +349,8 @@ def _ellipsoids(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> 
             centre = np.linalg.solve(H, h)
         except np.linalg.LinAlgError:
             continue
+        if float((np.diagonal(factor) ** 2 / np.diagonal(H)).min()) < WELL_CONDITIONED:
+            continue  # rounding could move it; the set lies in the others all the same
         size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ centre**2)
         squared = room + float(h @ centre) + 1e-12 * len(h) * size
         found.append(Ellipsoid(centre, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
