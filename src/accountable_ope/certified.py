@@ -94,7 +94,8 @@ def solve_tightened(
         missed=assumptions.misfit,
         tightening=tightening,
     )
-    return TightClass(part, rule.at(tightening.level, _uses(tightening), delta, rounding))
+    level = _level_at(evidence[0], residuals.over_ball(tight.norm_bound), inside) if empty else tightening.level
+    return TightClass(part, rule.at(level, _uses(tightening), delta, rounding))
 
 
 def _kernel_evidence(statistic: KernelStatistic, envelope: Envelope, gap: float, rounding: float) -> Evidence:
@@ -161,6 +162,13 @@ def _inside(system: BellmanSystem, statistic: KernelStatistic, norm_bound: float
     """The point of least loss within the ball."""
     theta = decompose(statistic.v_loss(), system.penalised).least_loss(norm_bound).theta
     return theta if system.remainder is None else np.append(theta, 0.0)
+
+
+def _level_at(one: Evidence, residual_bound: float, theta: FloatArray) -> float:
+    """U(b, V_n)^2 / n^2 at one Q: what its loss may be, were it the true one."""
+    variance = one.variance(theta[: len(one.variance.a)]) * one.count**2
+    u, _ = one.envelope.bound(residual_bound * one.reach, np.array([max(variance, 0.0)]))
+    return float(u[0]) ** 2 / one.count**2
 
 
 def _misfit(
