@@ -247,3 +247,30 @@ def test_a_tabular_problem_needs_no_norm_bound():
     assert rounds[-1].residual_bound < 0.6 * rounds[0].residual_bound
     assert certified.upper - certified.lower < 0.5 * (azuma.upper - azuma.lower)
     assert certified.lower <= mdp.value(target) <= certified.upper
+
+
+@pytest.mark.parametrize("radius", ["certified", "certified-cut", "symmetric", "empirical-bernstein", "self-normalized"])
+def test_without_any_noise_the_value_is_known(radius):
+    """Discount 0 and rewards that are a function of (s, a): residuals of the true Q are 0, and so is every range."""
+    mdp = random_tabular(3, 2, seed=0, discount=0.0)
+    table = np.full((3, 2), 0.5)
+    policy = mdp.policy(table)
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), reward_noise=False, symmetric_noise=True)
+    interval = aope.bound_value(
+        mdp.sample_iid(200, np.random.default_rng(0)),
+        mdp.starts(),
+        policy,
+        assumptions=facts,
+        kernel=aope.Tabular(),
+        features=aope.TabularFeatures.grid(np.arange(3.0), policy.action_vectors, intercept=False),
+        radius=radius,
+    )
+    assert interval.lower <= mdp.value(table) <= interval.upper
+    assert interval.upper - interval.lower < 1e-4 and interval.check()
+
+
+@pytest.mark.parametrize("radius", ["certified", "certified-cut", "empirical-bernstein"])
+def test_two_rows_say_nothing(radius):
+    mdp, data, facts = planted()
+    two = bound_prepared(prepared(mdp, data.rows(slice(0, 2))), assumptions=replace(facts, norm_bound=None), radius=radius)
+    assert two.status is aope.Status.VACUOUS and two.check()

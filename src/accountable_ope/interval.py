@@ -246,10 +246,12 @@ def _solve(
             level = wild_radius(system, own.kernel, centre, delta)
             radius = rule.at(level, "residuals at the least loss", delta, rounding)
         case Method.FOLLOWING | Method.JOINT:
-            cut = fit_cut(system, own.kernel, own.episodes) if rule.cut else None
             residuals = _residuals(own, assumptions, ranges)
-            tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut, rows)
-            return tight.part, tight.radius
+            if residuals.before_data > 0:
+                cut = fit_cut(system, own.kernel, own.episodes) if rule.cut else None
+                tight = solve_tightened(name, system, statistic, rule, delta, planned, assumptions, ranges, residuals, cut, rows)
+                return tight.part, tight.radius
+            radius = rule.at(0.0, "range 0", delta, rounding)  # residuals of the true Q are exactly 0
     return solve_class(name, system, statistic, radius, assumptions, ranges, rows), radius
 
 
