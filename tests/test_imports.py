@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("statistic", "evidence"),
     ("tightening", "cut", "self_normalized"),
     ("result",),
+    ("findings",),
     ("premises",),
     ("solving",),
     ("asymptotic", "certified"),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
+from accountable_ope.findings import FlipOutcome, Parameter, RowsOutcome
 from accountable_ope.report.plots import save_figure
 from accountable_ope.report.sensitivity_plot import sensitivity_figure
-from accountable_ope.sensitivity import FlipOutcome, Parameter, RowsOutcome, sensitivity, study
+from accountable_ope.sensitivity import sensitivity, study
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=40, length=40)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .average_reward import bound_average_reward
     from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
     from .feature_kernel import RandomFeatureKernel
+    from .findings import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome
     from .finite_features import bound_by_finite_features
     from .fitting import fit_q
     from .linear_q import LinearQ, load_linear_q, save_linear_q
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
         select,
         state_choice,
     )
-    from .sensitivity import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome, Study, study
+    from .sensitivity import Study, study
 
 __version__ = "0.1.0"
 
@@ -241,7 +242,8 @@ _LATER = (
             "state_choice",
         ),
     ),
-    ("sensitivity", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome", "Study", "study")),
+    ("findings", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome")),
+    ("sensitivity", ("Study", "study")),
 )
 
 

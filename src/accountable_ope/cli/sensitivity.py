@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from ..findings import Curve, Flip, LeastNorm, RowsNeeded
     from ..reductions.numpy_tiles import Progress
     from ..report.document import Document
-    from ..sensitivity import Curve, Flip, LeastNorm, RowsNeeded
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
 
@@ -101,9 +101,10 @@ def sensitivity(
     as_json: AsJson = False,
 ) -> None:
     """Show how the interval depends on each assumption, and where a decision made with it would flip."""
+    from ..findings import Parameter
     from ..reductions.numpy_tiles import TileOptions
     from ..report.document import ladder_document
-    from ..sensitivity import Parameter, parameter_named, study
+    from ..sensitivity import parameter_named, study
     from ..validation import number, positive
     from .inputs import read_problem
     from .text import print_ladder
@@ -273,7 +274,7 @@ def _least_text(least: LeastNorm) -> str:
 
 
 def _heading(curve: Curve) -> str:
-    from ..sensitivity import Parameter
+    from ..findings import Parameter
 
     return "times the range" if curve.parameter is Parameter.REWARD_RANGE else curve.parameter.value
 

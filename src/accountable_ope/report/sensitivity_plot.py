@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidInput
+from ..findings import Curve, Flip, FlipOutcome, Parameter
 from ..result import Status
-from ..sensitivity import Curve, Flip, FlipOutcome, Parameter
 from ..validation import FloatArray
 from .plots import new_figure
 
