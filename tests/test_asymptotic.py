@@ -13,15 +13,16 @@ from scipy.integrate import quad
 from scipy.stats import binom, norm
 
 import accountable_ope as aope
-import accountable_ope.asymptotic as asymptotic
+import accountable_ope.wild as wild
 import reference
-from accountable_ope.asymptotic import anderson_rubin_interval, kernel_product, sandwich_interval, wild_radius
+from accountable_ope.asymptotic import anderson_rubin_interval, sandwich_interval
 from accountable_ope.environments import PlantedMDP, chain, clinic, random_tabular, rare_jump, scalar_regulator
 from accountable_ope.feature_kernel import RandomFeatureKernel
 from accountable_ope.fitting import minimise_loss
 from accountable_ope.kernels import block
 from accountable_ope.programs.lagrangian import ball
-from accountable_ope.solving import value_box
+from accountable_ope.solving import prepare_ranges, value_box
+from accountable_ope.wild import kernel_product, wild_radius
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=20)
@@ -106,7 +107,7 @@ def test_what_few_eigenvalues_leave_is_spread_to_the_safe_side(monkeypatch):
     """A narrow kernel has a slow spectrum: with 20 of 80 eigenvalues the radius is a little larger, never smaller."""
     kernel, theta = aope.Laplace(0.5), least_loss(SYSTEM, aope.Laplace(0.5))
     exact = wild_radius(SYSTEM, kernel, theta, 0.1, draws=100_000)
-    monkeypatch.setattr(asymptotic, "RANK", 20)
+    monkeypatch.setattr(wild, "RANK", 20)
     fewer = wild_radius(SYSTEM, kernel, theta, 0.1, draws=100_000)
     assert 0.99 * exact <= fewer <= 1.02 * exact
 
@@ -323,7 +324,7 @@ def test_no_consistent_function_lies_beyond_an_indefinite_set():
     args = (data, mdp.starts, mdp.policy)
     found = anderson_rubin_interval(*args, assumptions=facts, kernel=KERNEL, features=mdp.features())
     system = aope.bellman_system(*args, mdp.features(), 0.95)
-    box = value_box(system.box_moments, 11, asymptotic.prepare_ranges(data, facts)[0])
+    box = value_box(system.box_moments, 11, prepare_ranges(data, facts)[0])
     loss = found.certificates[0].constraints[0]
     limits = (loss, ball(system.penalised, 2 * mdp.norm), box)
     centre, rng, values = least_loss(system, KERNEL), np.random.default_rng(0), []

@@ -41,13 +41,7 @@ from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_s
 from .transitions import StartStates, Transitions
 
 if TYPE_CHECKING:
-    from .asymptotic import (
-        AndersonRubinInterval,
-        SandwichInterval,
-        anderson_rubin_interval,
-        sandwich_interval,
-        wild_radius,
-    )
+    from .asymptotic import AndersonRubinInterval, SandwichInterval, anderson_rubin_interval, sandwich_interval
     from .average_reward import bound_average_reward
     from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
     from .feature_kernel import RandomFeatureKernel
@@ -75,6 +69,7 @@ if TYPE_CHECKING:
         state_choice,
     )
     from .sensitivity import Study, study
+    from .wild import wild_radius
 
 __version__ = "0.1.0"
 
@@ -189,7 +184,6 @@ _LATER = (
             "SandwichInterval",
             "anderson_rubin_interval",
             "sandwich_interval",
-            "wild_radius",
         ),
     ),
     ("average_reward", ("bound_average_reward",)),
@@ -244,6 +238,7 @@ _LATER = (
     ),
     ("findings", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome")),
     ("sensitivity", ("Study", "study")),
+    ("wild", ("wild_radius",)),
 )
 
 

@@ -15,11 +15,8 @@ With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the min
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -39,24 +36,14 @@ from .quadratic import Quadratic
 from .radius import Guarantee, Radius, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
 from .result import Status, clip
-from .sections import ROWS_AT_ONCE, Sections, pivoted_coordinates
 from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class, value_box
 from .statistic import KernelStatistic, kernel_statistic
 from .transitions import StartStates, Transitions
-from .validation import FloatArray, IntArray, probability_level, row_keys, vector, whole
-
-RANK = 300
-"""So many eigenvalues of the law of the wild radius are computed."""
+from .validation import FloatArray, probability_level
+from .wild import kernel_product, residuals_at, wild_radius
 
 FLAT = 1e-12
 """A direction of theta with less of the loss than this, in units where every feature has 1, is not seen by the data."""
-
-
-@runtime_checkable
-class ExplicitKernel(Protocol):
-    """A kernel K = Psi Psi' whose features Psi are at hand, for any points."""
-
-    def features(self, points: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,28 +103,6 @@ class AndersonRubinInterval:
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
 
 
-def wild_radius(
-    system: BellmanSystem, kernel: Kernel, theta: FloatArray, delta: float, *, draws: int = 10_000, seed: int = 0
-) -> float:
-    """The (1 - delta) quantile of (e w)'K(e w) / n^2 over w ~ N(0, I), e the residuals at theta.
-
-    theta is to be the minimiser of the loss over a class that is small against the data: too many coefficients leave no residual.
-    The law is that of sum_j mu_j chi2_1, mu_j the eigenvalues of diag(e) K diag(e) / n^2; they add up to sum_i e_i^2 K_ii / n^2.
-    The RANK largest come from a pivoted Cholesky factorisation, O(n RANK^2). The others, if any, are taken as equal to the
-    smallest of them, the most that their sum can vary. The quantile is that of `draws` from this law.
-    """
-    probability_level(delta)
-    generator = np.random.default_rng(whole(seed, "seed", least=0))
-    whole(draws, "draws", least=1)
-    mu, others = _spectrum(kernel, system.points, _residuals(system, theta))
-    sums = np.zeros(draws)
-    for one in mu:
-        sums += one * generator.standard_normal(draws) ** 2
-    if others > 0:
-        sums += mu[-1] * generator.chisquare(others / mu[-1], draws)
-    return float(np.quantile(sums, 1 - delta)) / len(system.target) ** 2
-
-
 def sandwich_interval(
     data: Transitions,
     starts: StartStates,
@@ -166,7 +131,7 @@ def sandwich_interval(
     if weights is not None:
         u = system.residuals @ weights
         g = kernel_product(kernel, system.points, u, options, _part(progress, 1 / 3, 1.0)) / len(data) ** 2
-        own = math.sqrt(float(g**2 @ _residuals(system, theta) ** 2))
+        own = math.sqrt(float(g**2 @ residuals_at(system, theta) ** 2))
         start_error = _start_error(starts, policy, features, theta)
         # Actions at next and at start states come from one stream of draws; errors that may go together are added.
         standard_error = math.hypot(own, start_error) if policy.exact else own + start_error
@@ -228,7 +193,7 @@ def anderson_rubin_interval(
     statistic = kernel_statistic(system, kernel, options, progress)
     theta, *_ = _solve(statistic, system.objective)
     level = wild_radius(system, kernel, theta, split.kernel, draws=draws, seed=seed)
-    squares = float(_residuals(system, theta) ** 2 @ kernel.diagonal(system.points)) / len(data) ** 2
+    squares = float(residuals_at(system, theta) ** 2 @ kernel.diagonal(system.points)) / len(data) ** 2
     rate = level / squares if squares > 0 else 0.0
     rule, rounding = radius_rule("wild"), rounding_slack(statistic, assumptions, ranges, system)
     radius = rule.at(level, "residuals at the least loss", split.kernel, rounding)
@@ -274,40 +239,6 @@ def anderson_rubin_interval(
     )
 
 
-def kernel_product(
-    kernel: Kernel, points: FloatArray, column: FloatArray, options: TileOptions | None = None, progress: Progress | None = None
-) -> FloatArray:
-    """K column: tile by tile over the distinct points, or Psi (Psi'column) where the kernel has few features."""
-    if isinstance(kernel, ExplicitKernel):
-        projected = sum(column[rows] @ kernel.features(points[rows]) for rows in _blocks(len(points)))
-        if progress is not None:
-            progress(1.0)
-        return np.concatenate([kernel.features(points[rows]) @ projected for rows in _blocks(len(points))])
-    options = TileOptions() if options is None else options
-    distinct, group = _distinct(points)
-    n, sums = len(distinct), np.bincount(group, weights=column).astype(options.dtype)
-    prepared = kernel.prepare(distinct, distinct, options.dtype)
-
-    def rows(start: int) -> FloatArray:
-        here = slice(start, min(start + options.rows, n))
-        total = np.zeros(here.stop - start)
-        for left in range(0, n, options.columns):
-            there = slice(left, min(left + options.columns, n))
-            tile = np.empty((len(total), there.stop - left), dtype=options.dtype)
-            prepared.fill(here, there, tile)
-            total += tile @ sums[there]
-        return total
-
-    product = np.empty(n)
-    starts = range(0, n, options.rows)
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(options.threads or os.cpu_count() or 1) as pool:
-        for start, part in zip(starts, pool.map(rows, starts), strict=True):
-            product[start : start + len(part)] = part
-            if progress is not None:
-                progress((start + len(part)) / n)
-    return product[group]
-
-
 def _solve(statistic: KernelStatistic, objective: FloatArray) -> tuple[FloatArray, FloatArray | None, float, int]:
     """thetahat, (Z'MZ)^+ c0 (None where c0 is not in the range of Z'MZ), condition number and number of unseen directions.
 
@@ -348,49 +279,6 @@ def _identification(loss: Quadratic, statistic: KernelStatistic, objective: Floa
     along = np.abs(vectors.T @ (scale * objective))
     seen = bool((along[np.abs(values) <= cut] <= 1e-6 * np.linalg.norm(along)).all())
     return float(values[0]), bool(values[0] >= -cut) and seen
-
-
-def _spectrum(kernel: Kernel, points: FloatArray, e: FloatArray) -> tuple[FloatArray, float]:
-    """The largest eigenvalues of diag(e) K diag(e), largest first, and the sum of the others."""
-    total = float(e**2 @ kernel.diagonal(points))
-    if total == 0:
-        return np.zeros(0), 0.0
-    # Many thin products: more than one BLAS thread only gets in its own way.
-    with threadpool_limits(limits=1, user_api="blas"):
-        mu = np.linalg.eigvalsh(_weighted_gram(kernel, points, e))[::-1]
-    mu = mu[mu > FLAT * mu[0]]
-    return mu, max(total - float(mu.sum()), 0.0)
-
-
-def _weighted_gram(kernel: Kernel, points: FloatArray, e: FloatArray) -> FloatArray:
-    """Psi'Psi with Psi Psi' = diag(e) K diag(e), as nearly as RANK columns allow; all of it where the kernel has few features."""
-    if isinstance(kernel, ExplicitKernel):
-        blocks = (kernel.features(points[rows]) * e[rows, None] for rows in _blocks(len(points)))
-    else:
-        # Rows at the same point add up to one Gaussian of variance sum e_i^2, so only distinct points count.
-        distinct, group = _distinct(points)
-        sections = Sections(((distinct, np.sqrt(np.bincount(group, weights=e**2))),))
-        nothing = Sections(((distinct[:1], np.zeros(1)),))
-        basis = pivoted_coordinates(kernel, sections, nothing, np.zeros(1), RANK, tolerance=1e-6).basis
-        blocks = (basis.coordinates(sections.rows(rows))[0] for rows in _blocks(len(distinct)))
-    return np.asarray(sum(one.T @ one for one in blocks))
-
-
-def _blocks(count: int) -> list[slice]:
-    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, count, ROWS_AT_ONCE)]
-
-
-def _distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The different rows, and for every row which of them it is."""
-    _, first, group = np.unique(row_keys(points), return_index=True, return_inverse=True)
-    return points[first], group.reshape(-1)
-
-
-def _residuals(system: BellmanSystem, theta: FloatArray) -> FloatArray:
-    coefficients = vector(theta, "theta")
-    if len(coefficients) != system.dimension:
-        raise InvalidInput(f"`theta` must have {system.dimension} coefficients, as the class has. Got {len(coefficients)}.")
-    return np.asarray(system.target - system.residuals @ coefficients)
 
 
 def _start_error(starts: StartStates, policy: Policy, features: FeatureMap | Precomputed, theta: FloatArray) -> float:

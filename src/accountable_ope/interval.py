@@ -240,7 +240,7 @@ def _solve(
             statistic = weighed.statistic
             radius = rule.at(weighed.level, f"width {width:.4g}", delta, rounding)
         case Method.BOOTSTRAP:
-            from .asymptotic import wild_radius  # here and not at the top: few programs need it
+            from .wild import wild_radius  # here and not at the top: few programs need it
 
             centre = decompose(statistic.v_loss(), system.penalised).least_loss(None).theta
             level = wild_radius(system, own.kernel, centre, delta)
