@@ -56,6 +56,14 @@ class Lagrangian:
         """log det H."""
         return 2 * float(np.log(np.diagonal(self.factor)).sum() - np.log(self.scale).sum())
 
+    def inverse(self) -> FloatArray:
+        """H^{-1}."""
+        from scipy.linalg.lapack import dpotri
+
+        lower, _ = dpotri(self.factor, lower=1)
+        whole = np.tril(lower) + np.tril(lower, -1).T
+        return np.asarray(self.scale[:, None] * whole * self.scale)
+
     def solve(self, right: FloatArray) -> FloatArray:
         """H^{-1} right, H = A_0 + sum_j alpha_j A_j."""
         from scipy.linalg.lapack import dpotrs

@@ -18,6 +18,9 @@ from .lagrangian import Constraint, Lagrangian, lagrangian
 
 NEWTON_STEPS = 400
 
+SMALL = 60
+"""Up to this dimension the number of calls counts, beyond it the number of products."""
+
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
@@ -51,6 +54,7 @@ def _climb(
     best = DualSolution(alpha, current.value, current.theta)
     weight = _first_weight(constraints, alpha, current)
     determinant = not _convex(objective, constraints)
+    span = _Span(constraints) if determinant else None
     degree = len(constraints) + (len(objective.a) if determinant else 0)
     stalled = 0
     for _ in range(NEWTON_STEPS):
@@ -59,8 +63,8 @@ def _climb(
         slack = _slack(constraints, current.theta)
         gradient = slack + weight / alpha
         curvature = _curvature(constraints, current) + np.diag(weight / alpha**2)
-        if determinant:
-            first, second = _determinant_terms(constraints, current)
+        if span is not None:
+            first, second = span.terms(current)
             gradient += weight * first
             curvature += weight * second
         # In units of alpha the system is well scaled whatever the units of the constraints.
@@ -121,12 +125,44 @@ def _convex(objective: Quadratic, constraints: tuple[Constraint, ...]) -> bool:
     return True
 
 
-def _determinant_terms(constraints: tuple[Constraint, ...], current: Lagrangian) -> tuple[FloatArray, FloatArray]:
-    """tr(H^{-1}A_j), and tr(H^{-1}A_j H^{-1}A_k)."""
-    turned = [current.solve(c.quadratic.A) for c in constraints]
-    flat = np.array([one.ravel() for one in turned])
-    across = np.array([one.T.ravel() for one in turned])
-    return np.array([np.trace(one) for one in turned]), flat @ across.T
+class _Span:
+    """The matrices of the constraints as combinations of a few of them: joint constraints differ in a rate only.
+
+    It serves the steps of the iteration, which any error makes longer but not wrong.
+    """
+
+    def __init__(self, constraints: tuple[Constraint, ...]) -> None:
+        matrices = [c.quadratic.A for c in constraints]
+        sizes = np.array([max(float(np.linalg.norm(A)), 1e-300) for A in matrices])
+        flat = np.array([A.ravel() / size for A, size in zip(matrices, sizes, strict=True)])
+        gram = flat @ flat.T
+        chosen: list[int] = []
+        left = np.diagonal(gram).copy()
+        rows = np.zeros((len(gram), 0))
+        while len(chosen) < len(gram) and left.max() > 1e-10:
+            pivot = int(np.argmax(left))
+            column = (gram[:, pivot] - rows @ rows[pivot]) / np.sqrt(left[pivot])
+            rows = np.column_stack([rows, column])
+            left = left - column**2
+            left[[*chosen, pivot]] = 0.0
+            chosen.append(pivot)
+        weights = np.linalg.lstsq(gram[np.ix_(chosen, chosen)], gram[chosen], rcond=None)[0].T
+        self._weights = weights * sizes[:, None] / sizes[chosen]
+        self._matrices = [matrices[j] for j in chosen]
+        self._diagonals = [np.diagonal(A) if not (A - np.diag(np.diagonal(A))).any() else None for A in self._matrices]
+        self._beside = np.concatenate(self._matrices, axis=1)
+
+    def terms(self, current: Lagrangian) -> tuple[FloatArray, FloatArray]:
+        """tr(H^{-1}A_j), and tr(H^{-1}A_j H^{-1}A_k)."""
+        m, count = len(self._beside), len(self._matrices)
+        if m <= SMALL:  # one call is all that counts
+            turned = current.solve(self._beside).reshape(m, count, m).transpose(1, 0, 2)
+        else:
+            inverse = current.inverse()
+            products = zip(self._matrices, self._diagonals, strict=True)
+            turned = np.array([inverse @ A if diagonal is None else inverse * diagonal for A, diagonal in products])
+        across = turned.reshape(count, -1) @ turned.transpose(0, 2, 1).reshape(count, -1).T
+        return self._weights @ np.trace(turned, axis1=1, axis2=2), self._weights @ across @ self._weights.T
 
 
 def _first_weight(constraints: tuple[Constraint, ...], alpha: FloatArray, current: Lagrangian) -> float:
