@@ -274,3 +274,19 @@ def test_two_rows_say_nothing(radius):
     mdp, data, facts = planted()
     two = bound_prepared(prepared(mdp, data.rows(slice(0, 2))), assumptions=replace(facts, norm_bound=None), radius=radius)
     assert two.status is aope.Status.VACUOUS and two.check()
+
+
+def test_everything_that_bounds_a_residual_is_listed():
+    """A radius that uses the box lists it; one that does not need it does not. The size of the data is an assumption too."""
+    mdp, data, facts = planted()
+    ready = prepared(mdp, data)
+    for radius in ("certified", "empirical-bernstein", "self-normalized"):
+        assert (
+            "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared."
+            in bound_prepared(ready, assumptions=facts, radius=radius).assumed()
+        )
+    plain = bound_prepared(ready, assumptions=facts, radius="azuma").assumed()
+    assert not any("Every state lies" in line for line in plain)
+    assert "The number of rows was not chosen by looking at the rows." in plain
+    looked = bound_prepared(ready, assumptions=facts, radius="azuma-anytime", planned=500).assumed()
+    assert not any("number of rows" in line for line in looked)

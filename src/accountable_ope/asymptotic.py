@@ -34,8 +34,8 @@ from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value
 from .quadratic import Quadratic
 from .radius import Guarantee, Radius, radius_rule
-from .reductions.numpy_tiles import Progress, TileOptions
-from .result import Status, clip
+from .reductions.numpy_tiles import Progress, TileOptions, part_of
+from .result import Status, clip, normaliser
 from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class, value_box
 from .statistic import KernelStatistic, kernel_statistic
 from .transitions import StartStates, Transitions
@@ -124,13 +124,13 @@ def sandwich_interval(
     _check_class(features, len(data), assumptions)
     ranges, _ = prepare_ranges(data, assumptions)
     system = bellman_system(data, starts, policy, features, assumptions.discount)
-    statistic = kernel_statistic(system, kernel, options, _part(progress, 0.0, 1 / 3))
+    statistic = kernel_statistic(system, kernel, options, part_of(progress, 0.0, 1 / 3))
     theta, weights, condition, unseen = _solve(statistic, system.objective)
     estimate, standard_error, start_error = math.nan, math.inf, math.nan
     unclipped = (-math.inf, math.inf)
     if weights is not None:
         u = system.residuals @ weights
-        g = kernel_product(kernel, system.points, u, options, _part(progress, 1 / 3, 1.0)) / len(data) ** 2
+        g = kernel_product(kernel, system.points, u, options, part_of(progress, 1 / 3, 1.0)) / len(data) ** 2
         own = math.sqrt(float(g**2 @ residuals_at(system, theta) ** 2))
         start_error = _start_error(starts, policy, features, theta)
         # Actions at next and at start states come from one stream of draws; errors that may go together are added.
@@ -321,10 +321,5 @@ def _limit_premise(system: BellmanSystem) -> str:
 
 
 def _normalized(lower: float, upper: float, discount: float) -> tuple[float, float]:
-    scale = 1.0 if discount == 1 else 1 - discount
+    scale = normaliser(discount)
     return (scale * lower, scale * upper)
-
-
-def _part(progress: Progress | None, start: float, stop: float) -> Progress | None:
-    """Progress of one of several passes, as progress of the whole."""
-    return None if progress is None else lambda done: progress(start + done * (stop - start))

@@ -18,13 +18,14 @@ from .programs.ellipsoid_ball import decompose
 from .programs.lagrangian import Constraint, Role, ball
 from .programs.pointwise import PointwiseRows, with_rows
 from .programs.remainder import one_more
+from .proofs import Tightening
 from .quadratic import Quadratic
 from .radius import Method, Radius, RadiusRule
 from .residual_range import ResidualRange
 from .result import ClassCertificates
 from .solving import norm_of_ball, rounding_slack, value_box
 from .statistic import KernelStatistic
-from .tightening import Tightening, least_norm, tighten
+from .tightening import least_norm, tighten
 from .validation import FloatArray
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threadpoolctl import threadpool_limits
@@ -89,17 +89,18 @@ def bound_ladder(
     rules = [radius_rule(name) for name in radii]
     probability_level(delta)
     prepare_ranges(data, assumptions)  # contradictions are found before any work
+    classes = as_classes(features)
+    _check(classes, rules, assumptions, kernel, len(data))
     prepared = prepare(
         data,
         starts,
         policy,
         discount=assumptions.discount,
         kernel=kernel,
-        features=features,
+        features=classes,
         options=options,
         progress=progress,
         anchor=anchor,
-        check=lambda classes: _check(classes, rules, assumptions, kernel, len(data)),
     )
     return tuple(
         bound_prepared(prepared, assumptions=assumptions, radius=rule.name, delta=delta, pointwise=pointwise) for rule in rules
@@ -132,17 +133,22 @@ def prepare(
     options: TileOptions | None = None,
     progress: Progress | None = None,
     anchor: AnchorValues | None = None,
-    check: Callable[[Sequence[FeatureMap | KernelSections | Precomputed]], None] | None = None,
 ) -> Prepared:
     """The Bellman systems and kernel statistics of all classes at one discount."""
-    classes = tuple(features) if isinstance(features, Sequence) else (features,)
-    if not classes:
-        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
-    if check is not None:
-        check(classes)
+    classes = as_classes(features)
     systems = tuple(bellman_system(data, starts, policy, one, discount, anchor) for one in classes)
     statistics = tuple(kernel_statistics(systems, kernel, options, progress))
     return Prepared(data, starts, policy, kernel, classes, systems, statistics, discount, anchor is not None)
+
+
+def as_classes(
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+) -> tuple[FeatureMap | KernelSections | Precomputed, ...]:
+    """One class or several, as a tuple that is not empty."""
+    classes = tuple(features) if isinstance(features, Sequence) else (features,)
+    if not classes:
+        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
+    return classes
 
 
 def bound_prepared(
@@ -190,6 +196,7 @@ def bound_prepared(
         sampled_starts=start_error > 0,
         anchored=prepared.anchored,
         radius=rule,
+        growing=planned is not None,
     )
     return ValueInterval(
         lower=lower,

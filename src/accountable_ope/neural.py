@@ -26,7 +26,7 @@ from .linear_q import LinearQ
 from .neural_features import NeuralFeatures, hidden_layers
 from .policy import Policy, state_action_points
 from .quadratic import Quadratic
-from .reductions.numpy_tiles import Progress
+from .reductions.numpy_tiles import Progress, part_of
 from .statistic import v_statistic
 from .transitions import Transitions
 from .validation import FloatArray, IntArray, number, positive, whole
@@ -132,7 +132,7 @@ def train_neural_features(
     whole(seed, "seed", least=0)
     trainings = []
     for restart in range(whole(restarts, "restarts", least=1)):
-        report = None if progress is None else _part_of(progress, restart, restarts)
+        report = part_of(progress, restart / restarts, (restart + 1) / restarts)
         with _quiet(torch):
             trainings.append(_train(torch, problem, network, np.random.default_rng([seed, restart]), report))
     return min(trainings, key=lambda training: training.held_out_loss)
@@ -173,7 +173,7 @@ def select_neural_features(
             held_out=held_out,
             restarts=restarts,
             seed=one.seed,
-            progress=None if progress is None else _part_of(progress, index, len(listed)),
+            progress=part_of(progress, index / len(listed), (index + 1) / len(listed)),
         )
         for index, one in enumerate(listed)
     ]
@@ -328,10 +328,6 @@ def _spaced(data: Transitions, limit: int) -> Transitions:
     if len(data) <= limit:
         return data
     return data.rows(np.unique(np.linspace(0, len(data) - 1, limit).astype(np.int64)))
-
-
-def _part_of(progress: Progress, index: int, count: int) -> Progress:
-    return lambda done: progress((index + done) / count)
 
 
 def _torch() -> Any:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from .assumptions import Assumptions, RelativeNorm, ValueRanges
-from .radius import Guarantee, RadiusRule
+from .radius import Guarantee, Method, RadiusRule
 from .result import ClassCertificates
 
 ORDER = "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
+FIXED_SIZE = "The number of rows was not chosen by looking at the rows."
 SAMPLED_STARTS = "Start states (or actions there) are an i.i.d. sample of their distribution."
 
 
@@ -23,8 +24,9 @@ def value_premises(
     sampled_starts: bool,
     anchored: bool,
     radius: RadiusRule,
+    growing: bool = False,
 ) -> tuple[str, ...]:
-    """What an interval for the value of a policy rests on."""
+    """What an interval for the value of a policy rests on; growing: one of many looks at data that grow, valid at all of them."""
     low, high = ranges.value
     lines = [
         ORDER,
@@ -43,17 +45,18 @@ def value_premises(
     lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
     lines += rounding_premises(facts, ranges, parts)
     lines.append(kernel_premise(kernel))
-    lines += radius_premises(facts, parts, radius)
+    lines += radius_premises(facts, radius)
+    if not growing:
+        lines.append(FIXED_SIZE)
     if sampled_starts:
         lines.append(SAMPLED_STARTS)
     return tuple(lines)
 
 
-def radius_premises(facts: Assumptions, parts: Sequence[ClassCertificates], radius: RadiusRule) -> list[str]:
+def radius_premises(facts: Assumptions, radius: RadiusRule) -> list[str]:
     """What one radius needs beyond the others."""
     lines = []
-    boxed = any(part.tightening is not None and part.tightening.tight.range.slack > 0 for part in parts)
-    if boxed and facts.state_box is not None:
+    if facts.state_box is not None and radius.method in (Method.FOLLOWING, Method.JOINT, Method.SELF_NORMALIZED):
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
         lines.append(f"Every state lies in {sides}, as declared.")
     if radius.cut:

@@ -12,9 +12,9 @@ import numpy as np
 from .assumptions import Assumptions, ValueRanges
 from .concentration.accounting import DeltaSplit
 from .programs.certificate import Certificate, SolveStatus
+from .proofs import Tightening
 from .radius import Guarantee, Radius
 from .statistic import KernelStatistic
-from .tightening import Tightening
 
 
 class Status(Enum):
@@ -109,7 +109,7 @@ class ValueInterval:
     @property
     def normalized(self) -> tuple[float, float]:
         """(1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself."""
-        scale = _normaliser(self.assumptions.discount)
+        scale = normaliser(self.assumptions.discount)
         return (scale * self.lower, scale * self.upper)
 
     @property
@@ -145,5 +145,6 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
     return lower, upper, Status.VACUOUS if unclipped[0] <= low and unclipped[1] >= high else Status.OK
 
 
-def _normaliser(discount: float) -> float:
+def normaliser(discount: float) -> float:
+    """1 - discount, which puts values on the scale of one reward; 1 at discount 1."""
     return 1.0 if discount == 1 else 1 - discount

@@ -23,7 +23,7 @@ from .interval import DEFAULT_RADIUS, Prepared, bound_prepared, prepare
 from .kernels import Kernel
 from .policy import Policy
 from .radius import radius_rule
-from .reductions.numpy_tiles import Progress, TileOptions
+from .reductions.numpy_tiles import Progress, TileOptions, part_of
 from .result import Status, ValueInterval
 from .solving import UNDECLARED_NORM, prepare_ranges
 from .transitions import StartStates, Transitions
@@ -83,7 +83,7 @@ class Study:
             raise InvalidInput("`values` must name at least one value. Got none.")
         found = []
         for k, value in enumerate(chosen):
-            found.append(self.at(parameter, value, _part(progress, k / len(chosen), (k + 1) / len(chosen))))
+            found.append(self.at(parameter, value, part_of(progress, k / len(chosen), (k + 1) / len(chosen))))
             if progress is not None:
                 progress((k + 1) / len(chosen))
         return Curve(
@@ -163,7 +163,7 @@ class Study:
         for k in range(1, parts):
             earlier, _ = self.prepared.data.split(0.5**k)
             if len(earlier) < found[-1].count:
-                prefix = self._prepare(earlier, self.assumptions, _part(progress, (k - 1) / (parts - 1), k / (parts - 1)))
+                prefix = self._prepare(earlier, self.assumptions, part_of(progress, (k - 1) / (parts - 1), k / (parts - 1)))
                 found.append(bound_prepared(prefix, assumptions=self.assumptions, radius=self.radius, delta=self.delta))
         return _rows_needed(found[::-1], float(width))
 
@@ -271,9 +271,9 @@ def sensitivity(
     parameter_named(over)
     made = study(
         data, starts, policy, assumptions=assumptions, kernel=kernel, features=features, radius=radius, delta=delta,
-        options=options, progress=_part(progress, 0.0, 0.5),
+        options=options, progress=part_of(progress, 0.0, 0.5),
     )  # fmt: skip
-    return made.curve(over, values, _part(progress, 0.5, 1.0))
+    return made.curve(over, values, part_of(progress, 0.5, 1.0))
 
 
 def parameter_named(name: str | Parameter) -> Parameter:
@@ -366,8 +366,3 @@ def _widened(pair: Range, factor: float) -> Range:
     """The range about the same middle, so many times as long."""
     middle, half = 0.5 * (pair[0] + pair[1]), 0.5 * (pair[1] - pair[0])
     return pair if factor == 1 else (middle - factor * half, middle + factor * half)
-
-
-def _part(progress: Progress | None, start: float, stop: float) -> Progress | None:
-    """Progress of one part of the work as progress of the whole."""
-    return None if progress is None else lambda done: progress(start + (stop - start) * done)

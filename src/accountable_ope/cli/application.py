@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..errors import InvalidFile, InvalidInput
 from ..io.files import whole_file
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def check_plot(path: Path) -> None:
+    """Before any work: is there something to draw with, a format to draw in, and a place for the picture?"""
+    from ..report.plots import new_figure
+
+    new_figure(1, 1)
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
+    if not path.absolute().parent.is_dir():
+        raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
 def print_json(document: Document) -> None:

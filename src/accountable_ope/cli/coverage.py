@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InvalidFile, InvalidInput
-from .application import app, console, print_json
+from ..errors import InvalidInput
+from .application import app, check_plot, console, print_json
 from .options import AsJson
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def coverage(
     chosen = methods_named(radius)
     problems = families_named(family)
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     if markdown is not None:
         check_page(markdown)
     if stored:
@@ -177,17 +177,6 @@ def _print_families(as_json: bool) -> None:
         return
     for one in known:
         console().print(f"[bold]{one.name}[/] ({one.data_kind.value}): {one.description}", highlight=False)
-
-
-def _check_plot(path: Path) -> None:
-    """Before hours of work: is there something to draw with, a format to draw in, and a place for the picture?"""
-    from ..report.plots import new_figure
-
-    new_figure(1, 1)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
-    if not path.absolute().parent.is_dir():
-        raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidFile, InvalidInput
-from .application import EXIT_INCONSISTENT, EXIT_VACUOUS, app, console, print_json
+from .application import EXIT_INCONSISTENT, EXIT_VACUOUS, app, check_plot, console, print_json
 from .options import (
     ActionValues,
     AsJson,
@@ -98,7 +98,7 @@ def monitor(
     if terminates is None and horizon is None and not terminal_reward:
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     declared = Declared(
         discount, reward_range, value_range, norm_bound, None, horizon, terminal_reward, deterministic_reward, state_box, misfit,
         symmetric_noise,
@@ -184,15 +184,6 @@ def _classes(choice: ClassChoice, tabular_states: str | None, policy: Policy) ->
         raise InvalidInput(f"--tabular-states must be vectors of one length. Got {tabular_states!r}.")
     states = [[x] for x in rows[0]] if len(rows) == 1 else rows
     return [TabularFeatures.grid(states, policy.action_vectors, choice.intercept)]
-
-
-def _check_plot(path: Path) -> None:
-    """Before any work: is there something to draw with, and a format to draw in?"""
-    from ..report.plots import new_figure
-
-    new_figure(1, 1)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
 
 
 def _verdict(looks: Sequence[Look], threshold: float) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InvalidFile, InvalidInput
-from .application import app, console, exit_code, print_json
+from ..errors import InvalidInput
+from .application import app, check_plot, console, exit_code, print_json
 from .options import (
     ActionValues,
     AsJson,
@@ -116,7 +116,7 @@ def sensitivity(
     if wanted is not None and relative_norm is not None and set(chosen) - {Parameter.NORM_BOUND, Parameter.DISCOUNT}:
         raise InvalidInput("--threshold with --relative-norm goes with --over norm-bound only: other intervals are not nested.")
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
     declared = Declared(
         discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
@@ -293,17 +293,6 @@ def _table(title: str) -> Table:
     from rich.table import Table
 
     return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False)
-
-
-def _check_plot(path: Path) -> None:
-    """Before any work: is there something to draw with, a format to draw in, and a place for the picture?"""
-    from ..report.plots import new_figure
-
-    new_figure(1, 1)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
-    if not path.absolute().parent.is_dir():
-        raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
 @contextmanager

@@ -27,6 +27,11 @@ Progress = Callable[[float], None]
 """Called with the fraction done, from 0 to 1."""
 
 
+def part_of(progress: Progress | None, start: float, stop: float) -> Progress | None:
+    """Progress of one part of the work, as progress of the whole."""
+    return None if progress is None else lambda done: progress(start + (stop - start) * done)
+
+
 @dataclass(frozen=True)
 class TileOptions:
     """How the pass is cut up. The sizes keep a tile in the second-level cache; results do not depend on them."""

@@ -13,8 +13,8 @@ from ..assumptions import RelativeNorm
 from ..diagnosis import Correction, Diagnosis
 from ..io.parquet import TransitionFile
 from ..programs.certificate import Certificate
+from ..proofs import Tightening
 from ..result import ClassCertificates, ValueInterval
-from ..tightening import Tightening
 from ..transitions import Transitions
 
 Document = dict[str, Any]
