@@ -287,7 +287,8 @@ def _check(
     what = "what KernelSections miss" if sections else "a `misfit`"
     if any(rule.loss is LossKind.U for rule in rules):
         raise InvalidInput(f"`radius` hoeffding-u bounds a U-statistic, which says nothing about {what}.")
-    if any(rule.method is Method.SELF_NORMALIZED or (sections and rule.method is Method.BOOTSTRAP) for rule in rules):
-        raise InvalidInput(f"`radius` self-normalized and wild say nothing about {what}.")
+    for rule in rules:
+        if rule.method is Method.SELF_NORMALIZED or (sections and rule.method is Method.BOOTSTRAP):
+            raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
     if not kernel.nonnegative:
         raise InvalidInput(f"`kernel` must have no negative values with {what}. Got {kernel!r}.")
