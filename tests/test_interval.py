@@ -20,7 +20,14 @@ FEW = settings(max_examples=15, deadline=None)
 
 
 TOLERANCE = {"hoeffding": 1e-7, "azuma": 1e-7, "certified": 1e-4}
-"""How exactly ends are computed: the program of a constant radius is solved to rounding, the iteration stops earlier."""
+"""How exactly ends are computed, as a share of the width: the program of a constant radius is solved to rounding; the rates of a
+joint constraint are searched to within a few percent, which moves an end by up to 6e-5 (over 119 norm bounds and 119 deltas)."""
+
+
+def inside(narrow, wide, radius):
+    """Whether one interval lies within another, up to what the solver leaves open."""
+    off = TOLERANCE[radius] * max(1.0, wide.unclipped[1] - wide.unclipped[0])
+    return wide.unclipped[0] <= narrow.unclipped[0] + off and narrow.unclipped[1] <= wide.unclipped[1] + off
 
 
 def bound(data=DATA, facts=FACTS, features=None, starts=MDP.starts, policy=MDP.policy, radius="azuma", **options):
@@ -88,17 +95,19 @@ def test_row_order_does_not_matter(random):
 def test_nested_in_delta(one, other, radius):
     small, large = sorted((one, other))
     wide, narrow = bound(delta=small, radius=radius), bound(delta=large, radius=radius)
-    off = TOLERANCE[radius]
-    assert wide.unclipped[0] <= narrow.unclipped[0] + off and narrow.unclipped[1] <= wide.unclipped[1] + off
+    assert inside(narrow, wide, radius)
 
 
 @FEW
 @given(st.floats(1.0, 30.0), st.floats(1.0, 30.0), st.sampled_from(LADDER))
 def test_nested_in_the_norm_bound(one, other, radius):
     small, large = (dataclasses.replace(FACTS, norm_bound=MDP.norm * x) for x in sorted((one, other)))
-    narrow, wide = bound(facts=small, radius=radius), bound(facts=large, radius=radius)
-    off = TOLERANCE[radius]
-    assert wide.unclipped[0] <= narrow.unclipped[0] + off and narrow.unclipped[1] <= wide.unclipped[1] + off
+    assert inside(bound(facts=small, radius=radius), bound(facts=large, radius=radius), radius)
+
+
+def test_nested_in_the_norm_bound_where_the_best_rate_is_at_a_kink():
+    small, large = (dataclasses.replace(FACTS, norm_bound=MDP.norm * x) for x in (11.5, 12.0))
+    assert inside(bound(facts=small, radius="certified"), bound(facts=large, radius="certified"), "certified")
 
 
 def test_nested_in_the_radius_and_in_the_class():
