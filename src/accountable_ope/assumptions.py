@@ -47,6 +47,8 @@ class Assumptions:
     terminal_reward:   only the transition that ends an episode pays (survival, conversion): all other rewards are exactly 0.
     terminates:        the process has terminal states, worth 0. None: exactly when a logged row is terminated.
     misfit:            some function of the class is within this distance of Q everywhere. 0: the class contains Q.
+    one_step_range:    given (s, a), chance moves r + discount V(s') by at most this much; None: as far as the ranges allow.
+                       Small where one step cannot change the prospects much: a robot moves a little, a patient's day passes.
     """
 
     discount: float
@@ -60,6 +62,7 @@ class Assumptions:
     terminal_reward: bool = False
     terminates: bool | None = None
     misfit: float = 0.0
+    one_step_range: float | None = None
 
     def __post_init__(self) -> None:
         discount = number(self.discount, "discount")
@@ -74,6 +77,8 @@ class Assumptions:
         if number(self.misfit, "misfit") < 0:
             raise InvalidInput(f"`misfit` must not be negative. Got {self.misfit!r}.")
         object.__setattr__(self, "misfit", float(self.misfit))
+        if self.one_step_range is not None:
+            object.__setattr__(self, "one_step_range", positive(self.one_step_range, "one_step_range"))
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole(self.horizon, "horizon", least=1))
         for name in ("reward_noise", "symmetric_noise", "terminal_reward"):
@@ -128,7 +133,7 @@ def value_ranges(assumptions: Assumptions, *, terminates: bool) -> ValueRanges:
 
     Random reward: w = (rmax - rmin) + discount * span(V'); reward a function of (s, a): w = discount * span(V'), V' including 0
     where states may be terminal. When only the end of an episode pays, r + discount V' is either a final reward or
-    discount V', so w is the length of the hull of both.
+    discount V', so w is the length of the hull of both. A declared one-step range replaces w where it is smaller.
     """
     discount = assumptions.discount
     reward = assumptions.reward_range
@@ -141,6 +146,8 @@ def value_ranges(assumptions: Assumptions, *, terminates: bool) -> ValueRanges:
     else:
         noise = reward[1] - reward[0] if assumptions.reward_noise else 0.0
         width = noise + discount * (next_value[1] - next_value[0])
+    if assumptions.one_step_range is not None:
+        width = min(width, assumptions.one_step_range)
     largest_value = max(map(abs, value))
     return ValueRanges(
         value=value,

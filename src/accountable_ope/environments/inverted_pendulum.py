@@ -1,0 +1,91 @@
+"""Inverted-Pendulum: MuJoCo's pole on a cart, seven pushes, Gaussian noise on the state after every step."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingExtra
+from ..transitions import StartStates
+from ..validation import FloatArray, IntArray, frozen
+from .control_task import Step, cut_normal
+
+FRAME_SKIP = 2
+"""Steps of the simulator per action, as in Gymnasium's InvertedPendulum-v5: 0.04 seconds."""
+
+FALLEN = 0.2
+"""The angle, in radians, at which the pole counts as fallen."""
+
+
+@dataclass(frozen=True)
+class InvertedPendulum:
+    """The physics of Gymnasium's `InvertedPendulum-v5` with pushes {-1, -0.3, -0.2, 0, 0.2, 0.3, 1}.
+
+    After every step N(0, noise^2) is added to each coordinate (x, angle, speed of x, angular speed), in the scaled units below,
+    the noise cut at three standard deviations, and the state is kept in [-1, 1]^4. The reward is 1 where the pole is up after the step; a fall, |angle| > 0.2, terminates
+    and pays 0. The state is (x, angle, speed, angular speed) / scale. An episode starts in one of 100 states, every coordinate
+    U(-0.01, 0.01) before scaling, drawn once and for all.
+    """
+
+    noise: float = 0.05
+    scale: tuple[float, float, float, float] = (1.0, 0.25, 3.0, 3.0)
+    horizon: int = 50
+
+    @property
+    def name(self) -> str:
+        return "inverted-pendulum"
+
+    @property
+    def actions(self) -> FloatArray:
+        return frozen(np.array([[-1.0], [-0.3], [-0.2], [0.0], [0.2], [0.3], [1.0]]))
+
+    @property
+    def state_box(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        return ((-1.0,) * 4, (1.0,) * 4)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+    @property
+    def reward_noise(self) -> bool:
+        return True
+
+    @property
+    def terminates(self) -> bool:
+        return True
+
+    @cached_property
+    def starts(self) -> StartStates:
+        rng = np.random.default_rng(0)
+        return StartStates(rng.uniform(-0.01, 0.01, size=(100, 4)) / np.array(self.scale))
+
+    @cached_property
+    def _physics(self) -> tuple[Any, Any, Any]:
+        """The simulator, a model and scratch memory; made once."""
+        try:
+            mujoco = importlib.import_module("mujoco")
+            rollout = importlib.import_module("mujoco.rollout")
+            gymnasium = importlib.import_module("gymnasium")
+        except ImportError as error:
+            raise MissingExtra('The inverted pendulum needs MuJoCo: pip install "accountable-ope[experiments]".') from error
+        assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+        model = mujoco.MjModel.from_xml_path(str(assets / "inverted_pendulum.xml"))
+        return rollout, model, mujoco.MjData(model)
+
+    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
+        rollout, model, scratch = self._physics
+        scale = np.array(self.scale)
+        count = len(states)
+        control = np.repeat(self.actions[np.asarray(actions)][:, None, :], FRAME_SKIP, axis=1)
+        time = np.zeros((count, 1))
+        found, _ = rollout.rollout(model, scratch, np.concatenate([time, states * scale], axis=1), control)
+        moved = found[:, -1, 1:] / scale + self.noise * cut_normal(rng, (count, 4))
+        moved = np.clip(moved, -1.0, 1.0)
+        fallen = np.abs(moved[:, 1] * scale[1]) > FALLEN
+        return Step(moved, (~fallen).astype(np.float64), fallen)
