@@ -47,6 +47,20 @@ def test_reward_at_the_end_only():
     assert ranges(terminal_reward=True, reward_range=(-2.0, 1.0), terminates=True).residual_width == pytest.approx(3)
 
 
+def test_declared_one_step_range():
+    """It replaces the width where it is smaller, and nothing else."""
+    for facts in (
+        {},
+        {"reward_noise": False},
+        {"terminal_reward": True, "terminates": True},
+        {"horizon": 10, "terminates": True},
+    ):
+        plain = ranges(**facts)
+        narrow, wide = ranges(**facts, one_step_range=0.25), ranges(**facts, one_step_range=25.0)
+        assert narrow.residual_width == 0.25 and wide == plain
+        assert (narrow.value, narrow.next_value, narrow.residual_bound) == (plain.value, plain.next_value, plain.residual_bound)
+
+
 def test_terminal_states_add_zero():
     """Costs of -1 a step: V in [-20, -1] while alive, 0 at the end."""
     alive = ranges(reward_range=(-1.0, -1.0), reward_noise=False)
@@ -90,6 +104,11 @@ def test_ranges_hold_on_random_problems(seed, discount, low, width, terminal, be
         ({"value_range": (50.0, 60.0)}, "no value in common"),
         ({"norm_bound": 0.0}, "`norm_bound` must be positive"),
         ({"norm_bound": -1.0}, "`norm_bound` must be positive"),
+        ({"one_step_range": 0.0}, "`one_step_range` must be positive"),
+        ({"one_step_range": -1.0}, "`one_step_range` must be positive"),
+        ({"one_step_range": float("nan")}, "`one_step_range` must be a finite number"),
+        ({"one_step_range": float("inf")}, "`one_step_range` must be a finite number"),
+        ({"one_step_range": (0.0, 1.0)}, "`one_step_range` must be a finite number"),
         ({"horizon": 0}, "`horizon` must be a whole number of at least 1"),
         ({"reward_noise": "yes"}, "`reward_noise` must be True or False"),
         ({"terminates": "no"}, "`terminates` must be True, False or None"),

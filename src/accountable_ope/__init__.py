@@ -43,6 +43,9 @@ from .transitions import StartStates, Transitions
 if TYPE_CHECKING:
     from .asymptotic import AndersonRubinInterval, SandwichInterval, anderson_rubin_interval, sandwich_interval
     from .average_reward import bound_average_reward
+
+    # intervals of others, to compare with
+    from .baselines import BaselineInterval, importance_sampling_interval
     from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
     from .feature_kernel import RandomFeatureKernel
     from .findings import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome
@@ -77,6 +80,7 @@ __all__ = [
     "AndersonRubinInterval",
     "AopeError",
     "Assumptions",
+    "BaselineInterval",
     "BellmanSystem",
     "Certificate",
     "ClassCertificates",
@@ -152,6 +156,7 @@ __all__ = [
     "diagnose",
     "extreme_value",
     "fit_q",
+    "importance_sampling_interval",
     "kernel_statistic",
     "kernel_statistics",
     "least_correction",
@@ -187,6 +192,7 @@ _LATER = (
         ),
     ),
     ("average_reward", ("bound_average_reward",)),
+    ("baselines", ("BaselineInterval", "importance_sampling_interval")),
     (
         "diagnosis",
         (

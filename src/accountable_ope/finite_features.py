@@ -27,7 +27,7 @@ from .premises import value_premises
 from .radius import LossKind, RadiusInputs, radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions
 from .result import ValueInterval, clip, hull
-from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class
+from .solving import check_one_step, effective_starts, prepare_ranges, rounding_slack, solve_class
 from .statistic import kernel_statistic
 from .transitions import StartStates, Transitions
 from .validation import number, probability_level
@@ -84,6 +84,7 @@ def bound_by_finite_features(
     rule = radius_rule(radius)
     if rule.loss is not LossKind.V or not kernel.nonnegative:
         raise InvalidInput("The theorem needs a radius for the V-statistic and a kernel without negative values.")
+    check_one_step(assumptions, policy)
     ranges, terminates = prepare_ranges(data, assumptions)
     exact = starts.exact and policy.exact
     for_features, for_data = FEATURE_SHARE * delta, (1 - FEATURE_SHARE) * delta

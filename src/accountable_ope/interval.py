@@ -23,7 +23,7 @@ from .reductions.numpy_tiles import Progress, TileOptions
 from .residual_range import ResidualRange, residual_range
 from .result import ClassCertificates, ValueInterval, clip, hull
 from .self_normalized import self_normalized_statistic
-from .solving import effective_starts, pointwise_rows, prepare_ranges, rounding_slack, solve_class
+from .solving import check_one_step, effective_starts, pointwise_rows, prepare_ranges, rounding_slack, solve_class
 from .statistic import KernelStatistic, kernel_statistics
 from .transitions import StartStates, Transitions
 from .validation import IntArray, probability_level
@@ -89,6 +89,7 @@ def bound_ladder(
     rules = [radius_rule(name) for name in radii]
     probability_level(delta)
     prepare_ranges(data, assumptions)  # contradictions are found before any work
+    check_one_step(assumptions, policy)
     classes = as_classes(features)
     _check(classes, rules, assumptions, kernel, len(data))
     prepared = prepare(
@@ -170,6 +171,7 @@ def bound_prepared(
     if assumptions.discount != prepared.discount:
         raise InvalidInput(f"The statistic was prepared at discount {prepared.discount:g}. Got {assumptions.discount:g}.")
     kernel, starts, policy = prepared.kernel, prepared.starts, prepared.policy
+    check_one_step(assumptions, policy)
     _check(prepared.classes, [rule], assumptions, kernel, len(prepared.data))
     ranges, terminates = prepare_ranges(prepared.data, assumptions)
     split = split_delta(delta, start_is_exact=starts.exact and policy.exact)

@@ -32,6 +32,7 @@ from .radius import RULES, Method, RadiusRule, radius_rule
 from .reductions.cross_sums import extend_sums
 from .reductions.numpy_tiles import PairSums
 from .result import Status, ValueInterval
+from .solving import check_one_step
 from .statistic import KernelStatistic
 from .transitions import StartStates, Transitions
 from .validation import FloatArray, probability_level, whole
@@ -128,6 +129,7 @@ class Monitor:
         self.features = tuple(features) if isinstance(features, Sequence) else (features,)
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
         _refuse(radius_rule(radius), assumptions, policy, self.features)
+        check_one_step(assumptions, policy)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
         self._at_start = tuple(expected_features(one, starts.states, policy) for one in self.features)
         self._taken: _Taken | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from .assumptions import Assumptions, RelativeNorm, ValueRanges
+from .assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from .radius import Guarantee, Method, RadiusRule
 from .result import ClassCertificates
 
@@ -42,6 +43,10 @@ def value_premises(
         lines.append("Terminal states are worth 0.")
     else:
         lines.append("No state is terminal" + (" (no row is terminated)." if facts.terminates is None else ", as declared."))
+    if radius.rests_on_width and one_step_counts(facts, ranges, terminates=terminates):
+        lines.append(
+            f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
+        )
     lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
     lines += rounding_premises(facts, ranges, parts)
     lines.append(kernel_premise(kernel))
@@ -66,6 +71,13 @@ def radius_premises(facts: Assumptions, radius: RadiusRule) -> list[str]:
     if radius.guarantee is Guarantee.ASYMPTOTIC:
         lines.append("There are enough rows for the asymptotic law of the loss; nothing says how many that is.")
     return lines
+
+
+def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool) -> bool:
+    """Whether a one-step range was declared and is smaller than what the other ranges allow."""
+    if facts.one_step_range is None:
+        return False
+    return ranges.residual_width < value_ranges(replace(facts, one_step_range=None), terminates=terminates).residual_width
 
 
 def reward_premise(facts: Assumptions) -> str:

@@ -96,6 +96,11 @@ class RadiusRule:
     anytime: bool = False
     cut: bool = False
 
+    @property
+    def rests_on_width(self) -> bool:
+        """Whether the width of residuals must be right: not where the paper's supremum counts, nor in the limit."""
+        return self.uses is _width and self.guarantee is not Guarantee.ASYMPTOTIC
+
     def radius(self, inputs: RadiusInputs, rounding: float) -> Radius:
         """The radius of a rule that is one number."""
         if self.level is None:

@@ -25,7 +25,7 @@ from .policy import Policy
 from .radius import radius_rule
 from .reductions.numpy_tiles import Progress, TileOptions, part_of
 from .result import Status, ValueInterval
-from .solving import UNDECLARED_NORM, prepare_ranges
+from .solving import UNDECLARED_NORM, check_one_step, prepare_ranges
 from .transitions import StartStates, Transitions
 from .validation import number, positive, probability_level, vector, whole
 
@@ -246,6 +246,7 @@ def study(
     radius_rule(radius)
     probability_level(delta)
     prepare_ranges(data, assumptions)
+    check_one_step(assumptions, policy)
     prepared = prepare(
         data, starts, policy, discount=assumptions.discount, kernel=kernel, features=features, options=options, progress=progress
     )

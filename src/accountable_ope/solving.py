@@ -39,6 +39,15 @@ def prepare_ranges(data: Transitions, assumptions: Assumptions) -> tuple[ValueRa
     return value_ranges(assumptions, terminates=terminates), terminates
 
 
+def check_one_step(assumptions: Assumptions, policy: Policy) -> None:
+    """Raise where a one-step range says nothing about the residuals: drawn actions move them beyond r + discount V(s')."""
+    if assumptions.one_step_range is not None and not policy.exact:
+        raise InvalidInput(
+            "`one_step_range` is about reward plus discounted next *value*, and a sampled policy puts the Q of drawn actions in "
+            "place of that value: use a policy with exact expectations, or leave it out."
+        )
+
+
 def effective_starts(starts: StartStates, policy: Policy) -> float:
     """N of the Monte Carlo radius: independent start states, or independent draws at a known distribution of them."""
     draws = policy.draws if isinstance(policy, SampledPolicy) and starts.exact else 1

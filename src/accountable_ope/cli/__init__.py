@@ -1,4 +1,4 @@
-"""The command line: `aope bound`, `diagnose`, `correct`, `sensitivity`, `monitor`, `coverage`, ... No mathematics here.
+"""The command line: `aope bound`, `diagnose`, `correct`, `sensitivity`, `simulate`, `experiment`, ... No mathematics.
 
 Exit codes: 0 a result that says something; 2 bad input; 3 every interval is vacuous; 4 no class is consistent with the data.
 """
@@ -10,10 +10,21 @@ import sys
 import typer
 
 from ..errors import AopeError
-from . import bounding, coverage, describing, estimates, monitoring, sensitivity
+from . import bounding, coverage, describing, estimates, experiments, monitoring, sensitivity, simulating
 from .application import EXIT_BAD_INPUT, app
 
-__all__ = ["app", "bounding", "coverage", "describing", "estimates", "main", "monitoring", "sensitivity"]
+__all__ = [
+    "app",
+    "bounding",
+    "coverage",
+    "describing",
+    "estimates",
+    "experiments",
+    "main",
+    "monitoring",
+    "sensitivity",
+    "simulating",
+]
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from .options import (
     Misfit,
     NoIntercept,
     NormBound,
+    OneStepRange,
     PolicyName,
     RelativeNormBound,
     RewardRange,
@@ -68,6 +69,7 @@ def bound(
     state_box: StateBox = None,
     misfit: Misfit = 0.0,
     symmetric_noise: SymmetricNoise = False,
+    one_step_range: OneStepRange = None,
     average_reward: Annotated[
         bool, typer.Option("--average-reward", help="Bound the long-run average reward (no discount, no start states).")
     ] = False,
@@ -116,7 +118,7 @@ def bound(
                 ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--earlier-share", earlier_share),
                 ("--terminal-reward", terminal_reward or None), ("--state-box", state_box), ("--misfit", misfit or None),
                 ("--pointwise", pointwise or None),
-                ("--symmetric-noise", symmetric_noise or None),
+                ("--symmetric-noise", symmetric_noise or None), ("--one-step-range", one_step_range),
             )
             if given is not None
         ]  # fmt: skip
@@ -134,7 +136,7 @@ def bound(
             raise InvalidInput("--discount is needed (or --average-reward).")
         declared = Declared(
             discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
-            state_box, misfit, symmetric_noise,
+            state_box, misfit, symmetric_noise, one_step_range,
         )  # fmt: skip
         facts = declared.assumptions()
         problem = read_problem(data, starts, sampled_starts, policy, action_values)

@@ -26,6 +26,7 @@ from .options import (
     Landmarks,
     NoIntercept,
     NormBound,
+    OneStepRange,
     PolicyName,
     RelativeNormBound,
     RewardRange,
@@ -56,6 +57,7 @@ def diagnose(
     horizon: Horizon = None,
     terminal_reward: TerminalReward = False,
     deterministic_reward: DeterministicReward = False,
+    one_step_range: OneStepRange = None,
     delta: Delta = 0.1,
     radius: Annotated[str, typer.Option(help="Radius.")] = "azuma",
     features: FeatureCount = 50,
@@ -80,8 +82,9 @@ def diagnose(
         new_figure(1, 1)  # before any work: is there something to draw with?
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
     declared = Declared(
-        discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward
-    )
+        discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
+        one_step_range=one_step_range,
+    )  # fmt: skip
     facts, test_kernel = declared.assumptions(), choice.test_kernel()
     problem = read_problem(data, starts, sampled_starts, policy, action_values)
     estimate = read_q(q, problem)
@@ -123,6 +126,7 @@ def correct(
     horizon: Horizon = None,
     terminal_reward: TerminalReward = False,
     deterministic_reward: DeterministicReward = False,
+    one_step_range: OneStepRange = None,
     delta: Delta = 0.1,
     radius: Annotated[str, typer.Option(help="Radius.")] = "azuma",
     features: FeatureCount = 50,
@@ -145,8 +149,9 @@ def correct(
 
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
     declared = Declared(
-        discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward
-    )
+        discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
+        one_step_range=one_step_range,
+    )  # fmt: skip
     facts, test_kernel = declared.assumptions(), choice.test_kernel()
     problem = read_problem(data, starts, sampled_starts, policy, action_values)
     estimate = read_q(q, problem)

@@ -29,6 +29,7 @@ from .options import (
     Misfit,
     NoIntercept,
     NormBound,
+    OneStepRange,
     PolicyName,
     RewardRange,
     SampledStarts,
@@ -69,6 +70,7 @@ def monitor(
     state_box: StateBox = None,
     misfit: Misfit = 0.0,
     symmetric_noise: SymmetricNoise = False,
+    one_step_range: OneStepRange = None,
     terminates: Annotated[
         bool | None, typer.Option("--terminates/--never-terminates", help="Declared: whether states can be terminal.")
     ] = None,
@@ -101,7 +103,7 @@ def monitor(
         check_plot(plot)
     declared = Declared(
         discount, reward_range, value_range, norm_bound, None, horizon, terminal_reward, deterministic_reward, state_box, misfit,
-        symmetric_noise,
+        symmetric_noise, one_step_range,
     )  # fmt: skip
     facts = replace(declared.assumptions(), terminates=terminates)
     choice = ClassChoice(tabular_states is not None, features, feature_bandwidth, None, not no_intercept, kernel, bandwidth, seed)

@@ -47,6 +47,10 @@ DeterministicReward = Annotated[
 StateBox = Annotated[
     str | None, typer.Option(help="Declared: every state lies in this box, such as -5:5,-3:3 (low:high per column).")
 ]
+OneStepRange = Annotated[
+    float | None,
+    typer.Option(help="Declared: given state and action, chance moves reward plus discounted next value by at most this."),
+]
 Misfit = Annotated[float, typer.Option(help="Declared: some function of the class is this near to Q everywhere.")]
 SymmetricNoise = Annotated[
     bool, typer.Option("--symmetric-noise", help="Declared: Bellman residuals are symmetric about 0 (for --radius symmetric).")
@@ -84,6 +88,7 @@ class Declared:
     state_box: str | None = None
     misfit: float = 0.0
     symmetric_noise: bool = False
+    one_step_range: float | None = None
 
     def assumptions(self) -> Assumptions:
         from ..assumptions import Assumptions, RelativeNorm
@@ -101,6 +106,7 @@ class Declared:
             state_box=None if self.state_box is None else _parse_box(self.state_box),
             misfit=self.misfit,
             symmetric_noise=self.symmetric_noise,
+            one_step_range=self.one_step_range,
         )
 
 

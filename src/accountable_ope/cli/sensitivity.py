@@ -31,6 +31,7 @@ from .options import (
     Misfit,
     NoIntercept,
     NormBound,
+    OneStepRange,
     PolicyName,
     RelativeNormBound,
     RewardRange,
@@ -87,6 +88,7 @@ def sensitivity(
     state_box: StateBox = None,
     misfit: Misfit = 0.0,
     symmetric_noise: SymmetricNoise = False,
+    one_step_range: OneStepRange = None,
     delta: Delta = 0.1,
     radius: Annotated[str, typer.Option(help="Radius.")] = "certified",
     features: FeatureCount = 50,
@@ -120,7 +122,7 @@ def sensitivity(
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
     declared = Declared(
         discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
-        state_box, misfit, symmetric_noise,
+        state_box, misfit, symmetric_noise, one_step_range,
     )  # fmt: skip
     facts, test_kernel = declared.assumptions(), choice.test_kernel()
     problem = read_problem(data, starts, sampled_starts, policy, action_values)

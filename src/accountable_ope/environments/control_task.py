@@ -111,7 +111,9 @@ def monte_carlo_value(
     if not 0 <= number(discount, "discount") < 1:
         raise InvalidInput(f"`discount` must be in [0, 1). Got {discount!r}.")
     count = whole(episodes, "episodes", least=2)
-    if length is None:
+    if length is not None:
+        whole(length, "length", least=1)
+    else:
         length = 1 if discount == 0 else int(np.ceil(np.log(1e-6) / np.log(discount)))
     returns = np.concatenate(
         [_returns(task, policy, rng, min(BATCH, count - done), discount, length) for done in range(0, count, BATCH)]
@@ -138,8 +140,8 @@ def draw_actions(policy: DiscretePolicy, states: FloatArray, rng: np.random.Gene
 
 
 def cut_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Standard normal draws, cut at three: one step has a farthest reach, and so a range that can be declared."""
-    return np.asarray(np.clip(rng.standard_normal(shape), -3.0, 3.0))
+    """Standard normal draws, cut at two: one step has a farthest reach, and so a range that can be declared."""
+    return np.asarray(np.clip(rng.standard_normal(shape), -2.0, 2.0))
 
 
 def _returns(

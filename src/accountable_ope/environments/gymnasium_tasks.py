@@ -9,7 +9,7 @@ gymnasium.make("accountable_ope/InvertedPendulum-v0")
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,13 +23,14 @@ try:
 except ImportError as error:
     raise MissingExtra('Gymnasium environments need gymnasium: pip install "accountable-ope[experiments]".') from error
 
-IDENTIFIERS = ("accountable_ope/InvertedPendulum-v0", "accountable_ope/PuckMountain-v0")
-
 
 class TaskEnvironment(gymnasium.Env[Any, Any]):
-    """One simulated state of a control task, stepped by action index."""
+    """One simulated state of a control task, stepped by action index.
 
-    metadata = {"render_modes": []}  # noqa: RUF012  Gymnasium's own name and type
+    It never truncates by itself: the registered environments are cut off by Gymnasium's TimeLimit, at the task's horizon.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
     def __init__(self, task: ControlTask) -> None:
         low, high = (np.array(side) for side in task.state_box)
@@ -61,10 +62,18 @@ def inverted_pendulum(**constants: Any) -> TaskEnvironment:
     return TaskEnvironment(InvertedPendulum(**constants))
 
 
+_MAKERS: dict[str, tuple[str, int]] = {
+    "accountable_ope/InvertedPendulum-v0": (inverted_pendulum.__name__, InvertedPendulum.horizon),
+    "accountable_ope/PuckMountain-v0": (puck_mountain.__name__, PuckMountain.horizon),
+}
+IDENTIFIERS = tuple(_MAKERS)
+
+
 def _register() -> None:
-    for name, make, task in zip(IDENTIFIERS, (inverted_pendulum, puck_mountain), (InvertedPendulum, PuckMountain), strict=True):
-        if name not in gymnasium.registry:
-            gymnasium.register(id=name, entry_point=make, max_episode_steps=task.horizon)
+    for identifier, (maker, horizon) in _MAKERS.items():
+        if identifier not in gymnasium.registry:
+            # Named, not passed: a specification that holds a function cannot be written into a dataset's metadata.
+            gymnasium.register(id=identifier, entry_point=f"{__name__}:{maker}", max_episode_steps=horizon)
 
 
 _register()

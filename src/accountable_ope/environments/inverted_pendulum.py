@@ -26,9 +26,9 @@ FALLEN = 0.2
 class InvertedPendulum:
     """The physics of Gymnasium's `InvertedPendulum-v5` with pushes {-1, -0.3, -0.2, 0, 0.2, 0.3, 1}.
 
-    After every step N(0, noise^2) is added to each coordinate (x, angle, speed of x, angular speed), in the scaled units below,
-    the noise cut at three standard deviations, and the state is kept in [-1, 1]^4. The reward is 1 where the pole is up after the step; a fall, |angle| > 0.2, terminates
-    and pays 0. The state is (x, angle, speed, angular speed) / scale. An episode starts in one of 100 states, every coordinate
+    After every step N(0, noise^2), cut at two standard deviations, is added to each coordinate of the scaled state, which is then
+    kept in [-1, 1]^4. The reward is 1 where the pole is up after the step; a fall, |angle| > 0.2, terminates and pays 0. The
+    state is (x, angle, speed of x, angular speed) / scale. An episode starts in one of 100 states, every coordinate
     U(-0.01, 0.01) before scaling, drawn once and for all.
     """
 
@@ -74,7 +74,7 @@ class InvertedPendulum:
             gymnasium = importlib.import_module("gymnasium")
         except ImportError as error:
             raise MissingExtra('The inverted pendulum needs MuJoCo: pip install "accountable-ope[experiments]".') from error
-        assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+        assets = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets"
         model = mujoco.MjModel.from_xml_path(str(assets / "inverted_pendulum.xml"))
         return rollout, model, mujoco.MjData(model)
 

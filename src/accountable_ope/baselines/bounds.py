@@ -1,0 +1,160 @@
+"""Lower bounds of the mean of numbers X_1..X_n that are at least 0 and have no known upper bound.
+
+An interval for a normalised return comes from two of them, at delta / 2 each: X has the mean rho, its mirror image 1 - rho
+(see `importance_sampling`), so lower(X) <= rho <= 1 - lower(mirrored X).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..validation import FloatArray, positive, probability_level, vector, whole
+from .importance_sampling import Range, Samples
+
+EARLIER_SHARE = 0.05
+"""The share of the episodes, the first ones, that chooses the threshold of HCOPE and nothing else."""
+
+TRUNCATION = 0.75
+"""Bets are at most this share of the largest that keeps the capital positive."""
+
+DESIGN_LEVEL = 0.05
+"""Bets are sized for this level whatever delta is, so that bounds at different deltas are nested."""
+
+HALVINGS = 50
+"""Steps of the bisection: about as many as a double has digits."""
+
+
+def hcope_lower(x: ArrayLike, threshold: float, delta: float) -> float:
+    """Thomas, Theocharous and Ghavamzadeh (2015), Theorem 1, with one threshold c for all i.
+
+    For independent X_i >= 0 whose means are at most rho, and Y_i = min(X_i, c), with probability at least 1 - delta
+        rho >= mean(Y) - 7 c log(2/delta) / (3 (n - 1)) - (c / n) sqrt( log(2/delta) / (n - 1) sum_ij (Y_i/c - Y_j/c)^2 ),
+    where the root is sqrt(2 var(Y) log(2/delta) / n) with the unbiased variance: Maurer and Pontil's empirical Bernstein bound
+    of Y / c in [0, 1], and E Y <= E X. As mean(Y) <= c, the bound never exceeds c: with a threshold far below the mean it says
+    nothing, however many episodes there are. c must be chosen without looking at these X (`choose_threshold`).
+    """
+    values, c, level = _samples(x, least=2), positive(threshold, "threshold"), probability_level(delta)
+    return _hcope(np.minimum(values, c), c, len(values), level)
+
+
+def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
+    """The c that maximises the bound of `hcope_lower` as the samples `x_pre` predict it for n_post others.
+
+    f(c) = mean(Y) - 7 c log(2/delta) / (3 (n_post - 1)) - sqrt(2 var(Y) log(2/delta) / n_post), Y = min(x_pre, c). Between two
+    neighbouring values of x_pre, Y is affine in c, the mean affine and the standard deviation a norm of an affine function: f is
+    concave there, and its maximum is found in closed form. Above the largest value only the second term changes, for the worse.
+    """
+    values, level = np.sort(_samples(x_pre, least=2)), probability_level(delta)
+    later, log = whole(n_post, "n_post", least=2), math.log(2 / level)
+    if values[-1] <= 0:
+        return 1.0  # nothing to go by, so the scale of a normalised return
+    # Of the k smallest values, k = 0..N-1: their share p, mean a and mean squared deviation s (summed without cancellation).
+    total, below = len(values), np.arange(len(values))
+    means = np.concatenate([[0.0], np.cumsum(values)[:-1] / below[1:]])
+    p, a = below / total, means
+    s = np.concatenate([[0.0, 0.0], np.cumsum((values[1:-1] - means[1:-1]) * (values[1:-1] - means[2:]))]) / np.maximum(below, 1)
+    linear, root = 7 * log / (3 * (later - 1)), 2 * log * total / ((total - 1) * later)
+
+    def predicted(c: FloatArray) -> FloatArray:
+        """f at c_k between the k-th and the next value: mean(Y) = p a + (1 - p) c, var(Y) ~ p s + p (1 - p) (c - a)^2."""
+        return np.asarray(p * a + (1 - p) * c - linear * c - np.sqrt(root * (p * s + p * (1 - p) * (c - a) ** 2)))
+
+    # f = const + B u - sqrt(Q (u^2 + d)) with u = c - a, so its slope is 0 at u^2 = B^2 d / (Q - B^2), if at all.
+    slope, q = 1 - p - linear, root * p * (1 - p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        flat = a + slope * np.sqrt(s / (1 - p) / (q - slope**2))
+    between = (slope > 0) & (q > slope**2) & (np.concatenate([[0.0], values[:-1]]) < flat) & (flat < values)
+    candidates = np.concatenate([values, np.where(between, flat, values)])
+    bounds = np.concatenate([predicted(values), predicted(np.where(between, flat, values))])
+    return float(candidates[int(np.argmax(np.where(candidates > 0, bounds, -math.inf)))])
+
+
+def split_hcope_lower(x: ArrayLike, delta: float) -> float:
+    """`hcope_lower` of all but the first twentieth of the samples, at the threshold that this twentieth (at least two) chooses.
+
+    The order of the samples matters in so far as the first ones choose. As the choice depends on delta, bounds at different
+    deltas need not be nested.
+    """
+    values = _samples(x, least=4)
+    cut = max(2, math.ceil(EARLIER_SHARE * len(values)))
+    return hcope_lower(values[cut:], choose_threshold(values[:cut], len(values) - cut, delta), delta)
+
+
+def hcope_interval(samples: Samples, delta: float) -> Range:
+    """[lower(X), 1 - lower(mirrored X)] by `split_hcope_lower` at delta / 2 each, cut to [0, 1] (see `_two_sided`)."""
+    half = 0.5 * probability_level(delta)
+    return _two_sided(split_hcope_lower(samples.x, half), split_hcope_lower(samples.mirrored, half))
+
+
+def betting_lower(x: ArrayLike, delta: float) -> float:
+    """Betting against every mean (Waudby-Smith and Ramdas 2024): LB = inf{m > 0 : max_t K_t(m) < 1/delta}.
+
+    K_t(m) = prod_{i<=t} (1 + l_i(m) (X_i - m)), K_0 = 1, with l_i(m) = min(b_i, .75 / m) and
+    b_i = sqrt(2 log(1/.05) / (n v_{i-1})), v_{i-1} = (1/4 + sum_{j<i} (X_j - mean_j)^2) / i: a bet that is fixed before X_i.
+
+    Valid. X_i >= 0 and l_i(m) m <= .75, so factors are at least 1/4. If the conditional mean of every X_i given those before
+    is at most m, then a factor has conditional mean at most 1, K_t(m) is a non-negative supermartingale that starts at 1, and by
+    Ville's inequality max_t K_t(m) >= 1/delta has probability at most delta. Take m = rho, the mean.
+    Monotone. Where l_i(m) = b_i the factor is 1 + b_i X_i - b_i m, elsewhere 1 - .75 + .75 X_i / m: both fall as m grows, and
+    they agree where they meet. So K_t(m) falls, all m below LB are rejected, and LB > rho implies max_t K_t(rho) >= 1/delta.
+    Bisection keeps an m that is rejected and returns it, so an unfinished one is too low and never too high.
+
+    Only X >= 0 and the mean given the past are used: no independence. The result depends on the order, which must be that of
+    generation. n, and nothing else of the X to come, enters b_i. The bets do not depend on delta, so bounds are nested in it.
+    """
+    values, level = _samples(x, least=2), probability_level(delta)
+    bets = predictable_bets(values)
+    wanted = math.log(1 / level) + 1e-9  # more than the rounding of the sum of logarithms
+
+    def rejected(m: float) -> bool:
+        largest = TRUNCATION / m if m > 0 else math.inf
+        return float(np.cumsum(np.log1p(np.minimum(bets, largest) * (values - m))).max()) >= wanted
+
+    if not rejected(0.0):
+        return 0.0
+    high = float(values.max())  # not rejected: no factor exceeds 1
+    while not rejected(0.5 * high):
+        high *= 0.5
+    low = 0.5 * high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low
+
+
+def betting_interval(samples: Samples, delta: float) -> Range:
+    """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1] (see `_two_sided`)."""
+    half = 0.5 * probability_level(delta)
+    return _two_sided(betting_lower(samples.x, half), betting_lower(samples.mirrored, half))
+
+
+def predictable_bets(x: FloatArray) -> FloatArray:
+    """b_i of `betting_lower`: entry i is a function of the entries before it, of their number and of n."""
+    many = np.arange(1, len(x) + 1)
+    means = (0.5 + np.cumsum(x)) / (many + 1)
+    variances = (0.25 + np.cumsum((x - means) ** 2)) / (many + 1)
+    before = np.concatenate([[0.25], variances[:-1]])
+    return np.asarray(np.sqrt(2 * math.log(1 / DESIGN_LEVEL) / (len(x) * before)))
+
+
+def _two_sided(lower: float, mirrored: float) -> Range:
+    """Both ends; a normalised return is in [0, 1], so each is cut to that side. They cross when one of them must be wrong."""
+    return max(lower, 0.0), min(1.0 - mirrored, 1.0)
+
+
+def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:
+    log = math.log(2 / delta)
+    return float(y.mean() - 7 * c * log / (3 * (n - 1)) - math.sqrt(2 * float(y.var(ddof=1)) * log / n))
+
+
+def _samples(x: ArrayLike, *, least: int) -> FloatArray:
+    values = vector(x, "x")
+    if len(values) < least:
+        raise InvalidInput(f"At least {least} episodes are needed. Got {len(values)}.")
+    if (values < 0).any():
+        raise InvalidInput(f"`x` must not be negative: shift rewards by the least one. Got {values.min():g}.")
+    return values

@@ -1,0 +1,230 @@
+"""Importance-weighted returns, one number per episode.
+
+An episode that the behaviour policy pi_b generated is weighed by how much likelier the target policy pi is to act so:
+w_{0:t} = prod_{k<=t} pi(a_k | s_k) / pi_b(a_k | s_k), whose mean is 1. What is estimated is the return over T steps,
+J = E_pi sum_{t<T} discount^t r_t, where an episode that terminated pays 0 from then on. With rewards in [rmin, rmax] and
+G = sum_{t<T} discount^t it lies in [Rmin, Rmax] = [G rmin, G rmax]; R = (sum_t discount^t r_t - Rmin) / (Rmax - Rmin) is the
+normalised return. Both
+
+    whole trajectory:  X = w_{0:T-1} R,
+    per decision:      X = sum_t discount^t w_{0:t} (r_t - rmin) / (Rmax - Rmin)
+
+are at least 0 and have the mean (J - Rmin) / (Rmax - Rmin). Mirrored, with 1 - R and rmax - r_t, they have the mean
+(Rmax - J) / (Rmax - Rmin): a lower bound of that mean is an upper bound of J.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..policy import Policy
+from ..transitions import Transitions
+from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, plural, same_rows, vector, whole
+
+LARGEST = 1e150
+"""X is cut here, so that its square and sums of it stay finite. A smaller X only lowers a lower bound of its mean."""
+
+Range = tuple[float, float]
+
+
+class Samples(NamedTuple):
+    """X and its mirror image, (N,) each, both at least 0; their means add up to 1."""
+
+    x: FloatArray
+    mirrored: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeReturns:
+    """What importance sampling needs of every episode.
+
+    returns:      (N,) sum_{t<T} discount^t r_t, as logged.
+    log_weights:  (N,) log w of the whole episode; minus infinity where the target policy never acts so.
+    per_decision: X of the per-decision estimator.
+    return_range: (Rmin, Rmax).
+    """
+
+    returns: FloatArray
+    log_weights: FloatArray
+    per_decision: Samples
+    return_range: Range
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    @property
+    def weights(self) -> FloatArray:
+        """w of the whole episode, at most `LARGEST`."""
+        return _exponential(self.log_weights)
+
+    @property
+    def normalised(self) -> FloatArray:
+        """R, in [0, 1]."""
+        low, high = self.return_range
+        return np.asarray(np.clip((self.returns - low) / (high - low), 0.0, 1.0))
+
+    @property
+    def whole_trajectory(self) -> Samples:
+        """X = w R and w (1 - R)."""
+        share = self.normalised
+        return Samples(_weighted(self.log_weights, share), _weighted(self.log_weights, 1 - share))
+
+
+def episode_returns(
+    data: Transitions,
+    policy: Policy,
+    behaviour: ArrayLike | Policy,
+    *,
+    discount: float,
+    reward_range: Range,
+    horizon: int,
+) -> EpisodeReturns:
+    """The weighted returns of all episodes over `horizon` steps.
+
+    behaviour:    pi_b(a_i | s_i) of the action in every row, or the behaviour policy itself.
+    reward_range: every reward lies in it; also 0, where episodes terminate.
+    horizon:      T. Later rows are not used; an episode that is shorter must have terminated.
+    """
+    steps = whole(horizon, "horizon", least=1)
+    low, high = return_range(discount, reward_range, steps)
+    smallest, largest = ordered_pair(reward_range, "reward_range")
+    order, first, lengths = _episodes(data, steps)
+    _check_rewards(data, (smallest, largest))
+    log_ratios = _log_ratios(data, policy, behaviour)[order]
+    rewards = data.rewards[order]
+
+    count, width = len(first), largest - smallest
+    returns, log_weights = np.zeros(count), np.zeros(count)
+    x, mirrored = np.zeros(count), np.zeros(count)
+    total = _total(discount, steps)
+    for time in range(int(lengths.max())):
+        alive = np.flatnonzero(lengths > time)
+        rows, share = first[alive] + time, discount**time / (width * total)
+        returns[alive] += discount**time * rewards[rows]
+        log_weights[alive] += log_ratios[rows]
+        x[alive] += _weighted(log_weights[alive], share * (rewards[rows] - smallest))
+        mirrored[alive] += _weighted(log_weights[alive], share * (largest - rewards[rows]))
+    # What is left after the end pays 0, which is -rmin above the least reward; nobody acts, so the weight stays.
+    left = np.array([max(0.0, total - _total(discount, int(length))) for length in lengths]) / (width * total)
+    x += _weighted(log_weights, -smallest * left)
+    mirrored += _weighted(log_weights, largest * left)
+    samples = Samples(frozen(np.minimum(x, LARGEST)), frozen(np.minimum(mirrored, LARGEST)))
+    return EpisodeReturns(frozen(returns), frozen(log_weights), samples, (low, high))
+
+
+def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
+    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps."""
+    if not 0 <= number(discount, "discount") <= 1:
+        raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
+    low, high = ordered_pair(reward_range, "reward_range")
+    if low == high:
+        raise InvalidInput(f"`reward_range` must have low < high: otherwise every return is known. Got {reward_range!r}.")
+    total = _total(discount, whole(horizon, "horizon", least=1))
+    return low * total, high * total
+
+
+def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
+    """The most by which the value for ever can differ from the return over T steps: discount^T max |r| / (1 - discount)."""
+    return_range(discount, reward_range, horizon)
+    largest = max(map(abs, ordered_pair(reward_range, "reward_range")))
+    return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
+
+
+def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy") -> FloatArray:
+    """(n,) the probability that the policy gives to the action of every row."""
+    vectors = policy.action_vectors
+    if vectors is None or not policy.exact:
+        raise InvalidInput(
+            f"`{name}` must be a policy over a finite action set, such as DiscretePolicy: weights need probabilities."
+        )
+    if not data.finite_actions:
+        raise InvalidInput("`actions` must be indices of a finite action set: weights of action vectors would need densities.")
+    actions = np.asarray(data.actions, dtype=np.int64)
+    if actions.max() >= len(vectors):
+        row = int(np.argmax(actions >= len(vectors)))
+        raise InvalidInput(f"`actions` has index {int(actions[row])} in row {row}, but `{name}` has {len(vectors)} actions.")
+    taken = np.zeros(len(data))
+    for branch in policy.branches(data.states):
+        here = actions == branch.action
+        taken[here] += branch.weights[here]
+    return taken
+
+
+def _log_ratios(data: Transitions, policy: Policy, behaviour: ArrayLike | Policy) -> FloatArray:
+    """log pi(a | s) - log pi_b(a | s) in every row."""
+    target = taken_probabilities(policy, data)
+    if isinstance(behaviour, Policy):
+        logged = taken_probabilities(behaviour, data, "behaviour")
+    else:
+        logged = vector(behaviour, "behaviour")
+        same_rows(len(data), logged, "behaviour", "states")
+    if (logged == 0).any():
+        raise InvalidInput(
+            f"`behaviour` gives probability 0 to the action taken in row {int(np.argmax(logged == 0))}: it cannot be the policy "
+            "that acted."
+        )
+    wrong = (logged < 0) | (logged > 1 + 1e-9)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(f"`behaviour` must be probabilities, in (0, 1]. Got {logged[row]:g} in row {row}.")
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(target) - np.log(logged))
+
+
+def _episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, IntArray]:
+    """(rows ordered by episode and time, the first of every episode in that order, the number that is used)."""
+    if data.episodes is None:
+        raise InvalidInput("`episodes` are needed: importance sampling weighs whole episodes.")
+    lengths = np.bincount(data.episodes)
+    if len(lengths) < 2:
+        raise InvalidInput("At least two episodes are needed. Got one.")
+    order = np.argsort(data.episodes, kind="stable")  # stable: time order is kept within an episode
+    last = np.cumsum(lengths) - 1
+    ended = data.terminated[order]
+    inside = ended.copy()
+    inside[last] = False
+    if inside.any():
+        raise InvalidInput(f"`terminated` is True in row {int(order[np.argmax(inside)])}, but its episode goes on after it.")
+    short = (lengths < steps) & ~ended[last]
+    if short.any():
+        count, where = int(short.sum()), int(np.argmax(short))
+        raise InvalidInput(
+            f"`horizon` is {steps}, but {count} {plural(count, 'episode was', 'episodes were')} cut off before, the first after "
+            f"{int(lengths[where])} {plural(int(lengths[where]), 'row', 'rows')}: what was paid later is not known."
+        )
+    return order, last - lengths + 1, np.minimum(lengths, steps)
+
+
+def _check_rewards(data: Transitions, reward_range: Range) -> None:
+    low, high = reward_range
+    outside = (data.rewards < low) | (data.rewards > high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InvalidInput(
+            f"`rewards` must lie in the declared reward_range [{low:g}, {high:g}]. Got {data.rewards[row]:g} in row {row}."
+        )
+    if data.terminated.any() and not low <= 0 <= high:
+        raise InvalidInput(
+            f"`reward_range` must contain 0 where episodes terminate, since that is paid afterwards. Got [{low:g}, {high:g}]."
+        )
+
+
+def _total(discount: float, steps: int) -> float:
+    """1 + discount + ... over the steps."""
+    return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
+
+
+def _weighted(log_weights: FloatArray, values: FloatArray) -> FloatArray:
+    """exp(log w) * value for values of at least 0, without overflow."""
+    with np.errstate(divide="ignore"):
+        return _exponential(log_weights + np.log(values))
+
+
+def _exponential(logarithm: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(np.minimum(logarithm, math.log(LARGEST))))

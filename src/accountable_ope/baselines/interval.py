@@ -1,0 +1,103 @@
+"""An interval for the return of a policy by importance sampling, and what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..policy import Policy
+from ..transitions import Transitions
+from ..validation import probability_level
+from .bounds import betting_interval, hcope_interval
+from .importance_sampling import Range, episode_returns, truncation_gap
+
+METHODS = {"betting": betting_interval, "hcope": hcope_interval}
+"""Intervals by name, for the normalised return."""
+
+ESTIMATORS = ("per-decision", "trajectory")
+
+_EPISODES = {
+    "betting": "Given the episodes before it, each starts in a draw of the start distribution and follows the behaviour policy.",
+    "hcope": "Episodes are independent; each starts in a draw of the start distribution and follows the behaviour policy.",
+}
+
+
+@dataclass(frozen=True)
+class BaselineInterval:
+    """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
+
+    lower > upper refutes what was assumed, at level delta: most often the behaviour probabilities are not the true ones.
+    """
+
+    lower: float
+    upper: float
+    method: str
+    delta: float
+    episodes: int
+    estimand: str
+    assumed: tuple[str, ...]
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the ends have not crossed."""
+        return self.lower <= self.upper
+
+
+def importance_sampling_interval(
+    data: Transitions,
+    policy: Policy,
+    *,
+    behaviour: ArrayLike | Policy,
+    discount: float,
+    reward_range: Range,
+    horizon: int,
+    method: str = "betting",
+    estimator: str = "per-decision",
+    delta: float = 0.1,
+) -> BaselineInterval:
+    """Bounds for the return of the target policy over `horizon` steps, from whole episodes of a known behaviour policy.
+
+    No class of Q functions and no kernel is assumed; the behaviour probabilities are. Weights multiply along an episode, so
+    their variance can grow exponentially with the horizon.
+
+    behaviour: pi_b(a_i | s_i) of the action in every row, or the behaviour policy itself.
+    method:    "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
+    estimator: "per-decision", or "trajectory": one weight for the whole return, as the paper has it.
+    """
+    level = probability_level(delta)
+    if method not in METHODS:
+        raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
+    if estimator not in ESTIMATORS:
+        raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
+    found = episode_returns(data, policy, behaviour, discount=discount, reward_range=reward_range, horizon=horizon)
+    samples = found.per_decision if estimator == "per-decision" else found.whole_trajectory
+    low, high = METHODS[method](samples, level)
+    least, most = found.return_range
+    return BaselineInterval(
+        lower=least + low * (most - least),
+        upper=least + high * (most - least),
+        method=f"{method}, {estimator}",
+        delta=level,
+        episodes=len(found),
+        estimand=f"Return of the target policy over {horizon} steps",
+        assumed=_assumed(method, discount, reward_range, horizon),
+    )
+
+
+def _assumed(method: str, discount: float, reward_range: Range, horizon: int) -> tuple[str, ...]:
+    gap = truncation_gap(discount, reward_range, horizon)
+    beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
+    return (
+        "The behaviour probabilities are those with which the actions were drawn.",
+        _EPISODES[method],
+        f"Every reward lies in [{reward_range[0]:g}, {reward_range[1]:g}]; after the end of an episode nothing is paid.",
+        f"The estimand is the return over {horizon} steps; the value for ever differs from it {beyond}.",
+        "The number of episodes was not chosen by looking at them.",
+    )

@@ -1,0 +1,129 @@
+"""`aope experiment`: the figures of the paper, from one command each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+from .application import app, check_plot, console, print_json
+from .options import AsJson
+
+if TYPE_CHECKING:
+    from ..experiments.running import Report
+    from ..experiments.scale import Scale
+
+FIGURES = {
+    "figure1": ("inverted-pendulum", "puck-mountain"),
+    "figure2": ("inverted-pendulum",),
+    "figure3": ("puck-mountain",),
+    "figure4": ("inverted-pendulum",),
+}
+"""Which tasks a figure is drawn for unless one is asked for."""
+
+
+@app.command()
+def experiment(
+    figure: Annotated[str, typer.Argument(help="figure1, figure2, figure3 or figure4.")],
+    env: Annotated[str | None, typer.Option(help="inverted-pendulum or puck-mountain. None: as in the paper.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Data sets per point. None: 50, or 4 with --quick.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small run: few trials, few points, small batches.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the pictures, and what a resumed run need not repeat.")] = Path(
+        "experiments"
+    ),
+    workers: Annotated[int | None, typer.Option(help="Processes. None: one per core.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."""
+    from ..environments.softmax import TASKS
+    from ..experiments.scale import QUICK, Scale
+
+    if figure not in FIGURES:
+        raise InvalidInput(f"`figure` must be one of {', '.join(FIGURES)}. Got {figure!r}.")
+    if env is not None and env not in TASKS:
+        raise InvalidInput(f"`env` must be one of {', '.join(TASKS)}. Got {env!r}.")
+    scale = QUICK if quick else Scale()
+    if trials is not None:
+        if trials < 1:
+            raise InvalidInput(f"`trials` must be at least 1. Got {trials}.")
+        scale = replace(scale, trials=trials)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{out} cannot be used as a folder: {error}") from error
+    check_plot(out / "figure.png")
+    documents = [_run(figure, task, scale, out, workers, as_json) for task in ((env,) if env else FIGURES[figure])]
+    if as_json:
+        print_json({"figure": figure, "tasks": documents})
+
+
+def _run(figure: str, task: str, scale: Scale, out: Path, workers: int | None, as_json: bool) -> dict[str, Any]:
+    from ..experiments.running import save_rows
+    from ..experiments.summary import summary_lines
+
+    rows, pictures = _rows_and_pictures(figure, task, scale, out, workers, as_json)
+    table = out / f"{figure}-{task}.parquet"
+    save_rows(rows, table)
+    files = [str(table)]
+    from ..report.plots import save_figure
+
+    for stem, picture in pictures:
+        for ending in ("png", "svg"):
+            path = out / f"{stem}.{ending}"
+            save_figure(picture, path)
+            files.append(str(path))
+    lines = summary_lines(rows, scale)
+    if not as_json:
+        for line in lines:
+            console().print(line, highlight=False)
+        for name in files:
+            typer.echo(f"Wrote {name}", err=True)
+    return {"task": task, "trials": scale.trials, "rows": len(rows), "files": files, "findings": lines}
+
+
+def _rows_and_pictures(
+    figure: str, task: str, scale: Scale, out: Path, workers: int | None, as_json: bool
+) -> tuple[Sequence[Any], list[tuple[str, Any]]]:
+    from ..report.experiment_plots import bounds_figure, estimates_figure, importance_figure
+
+    with _progress_bar(f"{figure} {task}", not as_json) as report:
+        if figure == "figure1":
+            from ..experiments.bounds import run_bounds
+
+            bounds = run_bounds(task, scale, folder=out, workers=workers, report=report)
+            return bounds, [(f"{figure}-{task}", bounds_figure(bounds, scale))]
+        if figure == "figure4":
+            from ..experiments.importance import run_importance
+
+            lowers = run_importance(task, scale, folder=out, workers=workers, report=report)
+            return lowers, [(f"{figure}-{task}", importance_figure(lowers))]
+        from ..experiments.estimators import RADII, default_count, run_estimates
+
+        estimates = run_estimates(task, scale, folder=out, workers=workers, report=report)
+        middle = default_count(scale)
+        return estimates, [(f"{figure}-{task}-{radius}", estimates_figure(estimates, middle, radius)) for radius in RADII]
+
+
+@contextmanager
+def _progress_bar(name: str, wanted: bool) -> Iterator[Report | None]:
+    """A bar on the error stream, when a person is looking."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report

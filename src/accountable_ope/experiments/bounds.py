@@ -1,0 +1,161 @@
+"""Figure 1: the interval against the number of transitions, the confidence, the behaviour's temperature and the features."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..interval import Prepared, bound_prepared, prepare
+from ..result import Status, ValueInterval
+from ..transitions import Transitions
+from .classes import QClass, q_classes
+from .running import Report, run_cells
+from .scale import Scale
+from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, truth
+
+RADII = ("hoeffding", "azuma", "certified", "symmetric", "wild")
+"""The paper's, and the tiers beside it."""
+
+CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRow:
+    """One interval, normalised. Both ends are NaN where every class of the union was INCONSISTENT.
+
+    classes, consistent: how many classes the union has, and how many of them some Q is consistent in.
+    least_loss, level:   of the class that fits best: its least loss, and the squared radius that the loss is held to.
+    misfit:              of the best class: its kernel loss in the limit of many data, estimated on other data.
+    seconds:             with the share of this radius in the kernel statistic, in one thread.
+    """
+
+    task: str
+    kind: str
+    radius: str
+    guarantee: str
+    n: int
+    delta: float
+    temperature: float
+    features: int
+    trial: int
+    lower: float
+    upper: float
+    truth: float
+    covered: bool
+    status: str
+    classes: int
+    consistent: int
+    least_loss: float
+    level: float
+    misfit: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class BoundCell:
+    """All radii and deltas on one data set."""
+
+    setting: Setting
+    trial: int
+    deltas: tuple[float, ...]
+    classes: tuple[QClass, ...]
+    radii: tuple[str, ...] = RADII
+
+    @property
+    def name(self) -> str:
+        inside = [(repr(one.features), round(one.norm_bound, 9)) for one in self.classes]
+        return f"bounds {self.setting} {self.trial} {self.deltas} {inside} {self.radii}"
+
+    def run(self) -> Sequence[BoundRow]:
+        return self.on(self.setting.draw(self.trial))
+
+    def on(self, data: Transitions) -> Sequence[BoundRow]:
+        """The rows for given data."""
+        setting, started = self.setting, time.perf_counter()
+        features = [one.features for one in self.classes]
+        prepared = prepare(data, setting.control.starts, setting.target, discount=DISCOUNT, kernel=KERNEL, features=features)
+        share = (time.perf_counter() - started) / len(self.radii)
+        rows = []
+        for delta in self.deltas:
+            for radius in self.radii:
+                begun = time.perf_counter()
+                parts = [_bound(prepared, index, one, setting.task, radius, delta) for index, one in enumerate(self.classes)]
+                rows.append(self._row(parts, radius, delta, share + time.perf_counter() - begun))
+        return rows
+
+    def _row(self, parts: list[ValueInterval], radius: str, delta: float, seconds: float) -> BoundRow:
+        """The union of the classes: the lowest lower and the highest upper end of those that are not empty."""
+        some = [part for part in parts if part.status is not Status.INCONSISTENT]
+        lower = min((part.normalized[0] for part in some), default=math.nan)
+        upper = max((part.normalized[1] for part in some), default=math.nan)
+        best = min(range(len(parts)), key=lambda k: parts[k].certificates[0].least_loss)
+        if not some:
+            status = Status.INCONSISTENT
+        else:
+            status = Status.VACUOUS if any(part.status is Status.VACUOUS for part in some) else Status.OK
+        value = truth(self.setting.task)
+        return BoundRow(
+            task=self.setting.task,
+            kind=self.setting.kind,
+            radius=radius,
+            guarantee=parts[0].guarantee.value,
+            n=self.setting.n,
+            delta=delta,
+            temperature=self.setting.temperature,
+            features=self.setting.features,
+            trial=self.trial,
+            lower=lower,
+            upper=upper,
+            truth=value,
+            covered=bool(some) and lower <= value <= upper,
+            status=status.name,
+            classes=len(parts),
+            consistent=len(some),
+            least_loss=parts[best].certificates[0].least_loss,
+            level=parts[best].radius.total,
+            misfit=self.classes[best].misfit,
+            seconds=seconds,
+        )
+
+
+def _bound(prepared: Prepared, index: int, one: QClass, task: str, radius: str, delta: float) -> ValueInterval:
+    own = replace(
+        prepared,
+        classes=(prepared.classes[index],),
+        systems=(prepared.systems[index],),
+        statistics=(prepared.statistics[index],),
+    )
+    facts = assumptions(task, one.norm_bound, symmetric=radius == "symmetric")
+    return bound_prepared(own, assumptions=facts, radius=radius, delta=delta)
+
+
+def run_bounds(
+    task: str, scale: Scale, *, folder: Path | None = None, workers: int | None = None, report: Report | None = None
+) -> tuple[BoundRow, ...]:
+    """Every trial of figure 1 on one task."""
+    cells = []
+    for kind in scale.kinds:
+        for setting, deltas in _settings(task, kind, scale):
+            classes = q_classes(task, kind, setting.features, scale.pilot, folder)
+            cells += [BoundCell(setting, trial, deltas, classes) for trial in range(scale.trials)]
+    return run_cells(cells, BoundRow, folder=folder, workers=workers, report=report)
+
+
+def _settings(task: str, kind: str, scale: Scale) -> list[tuple[Setting, tuple[float, ...]]]:
+    """Distinct data sets and classes of the four panels; the default one gets every delta."""
+    default = Setting(task, scale.default_n, kind=kind)
+    others = [replace(default, n=n) for n in scale.counts]
+    others += [replace(default, temperature=t) for t in scale.temperatures]
+    others += [replace(default, features=m) for m in scale.features]
+    deltas = tuple(dict.fromkeys((DELTA, *(round(1 - c, 10) for c in scale.confidences))))
+    distinct = [one for one in dict.fromkeys(others) if one != default]
+    return [(default, deltas), *((one, (DELTA,)) for one in distinct)]
+
+
+def panel_rows(rows: Sequence[BoundRow], axis: str, scale: Scale) -> list[BoundRow]:
+    """The rows of one panel: only what its axis shows differs from the defaults."""
+    defaults = {"n": scale.default_n, "delta": DELTA, "temperature": 1.0, "features": FEATURES}
+    return [row for row in rows if all(getattr(row, name) == value for name, value in defaults.items() if name != axis)]

@@ -1,0 +1,98 @@
+"""What every experiment of the paper shares: defaults, seeds, data, the truth, and what is assumed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..assumptions import Assumptions
+from ..environments.control_task import ControlTask, roll_out
+from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, measured_value, softmax_policy
+from ..kernels import Gaussian
+from ..policy import DiscretePolicy
+from ..transitions import Transitions
+
+DISCOUNT = 0.95
+DELTA = 0.1
+KERNEL = Gaussian(0.5)
+FEATURES = 10
+ONE_STEP_RANGE: dict[str, float | None] = {"inverted-pendulum": None, "puck-mountain": 4.0}
+"""How far chance moves r + discount V(s') in one step. A fall of the pendulum can cost everything; the puck's noise is cut, and
+its reach times the slope of V gives less than this (tests/experiments computes it on a grid)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a figure: which data are drawn, and which class of Q is bounded over."""
+
+    task: str
+    n: int
+    temperature: float = BEHAVIOUR_TEMPERATURE
+    features: int = FEATURES
+    kind: str = "fourier"
+
+    @property
+    def control(self) -> ControlTask:
+        return control_task(self.task)
+
+    @property
+    def target(self) -> DiscretePolicy:
+        return softmax_policy(self.task, TARGET_TEMPERATURE)
+
+    def draw(self, trial: int) -> Transitions:
+        """The first n transitions of episodes under the behaviour policy; the same for every class of Q."""
+        return draw_rows(self.task, self.temperature, self.n, trial_seed("data", self.task, self.temperature, self.n, trial))
+
+
+def draw_rows(task: str, temperature: float, n: int, seed: int) -> Transitions:
+    """n transitions of as many episodes as it takes."""
+    rng = np.random.default_rng(seed)
+    control, policy = control_task(task), softmax_policy(task, temperature)
+    parts: list[Transitions] = []
+    while sum(map(len, parts)) < n:
+        parts.append(roll_out(control, policy, rng, episodes=max(1, -(-n // control.horizon))))
+    return join(parts).rows(np.arange(n))
+
+
+def join(parts: list[Transitions]) -> Transitions:
+    """Data one after the other, episodes numbered on."""
+    episodes, first = [], 0
+    for part in parts:
+        assert part.episodes is not None
+        episodes.append(part.episodes + first)
+        first += int(part.episodes.max()) + 1
+    return Transitions(
+        states=np.concatenate([part.states for part in parts]),
+        actions=np.concatenate([part.actions for part in parts]),
+        rewards=np.concatenate([part.rewards for part in parts]),
+        next_states=np.concatenate([part.next_states for part in parts]),
+        terminated=np.concatenate([part.terminated for part in parts]),
+        episodes=np.concatenate(episodes),
+    )
+
+
+def trial_seed(*what: object) -> int:
+    """A seed that depends on what is drawn, and on nothing else of a run."""
+    digest = hashlib.sha256("|".join(map(str, what)).encode()).digest()
+    return int.from_bytes(digest[:6], "big")
+
+
+def truth(task: str) -> float:
+    """The normalised value of the target policy, (1 - discount) times the measured one."""
+    return (1 - DISCOUNT) * measured_value(task).value
+
+
+def assumptions(task: str, norm_bound: float, *, symmetric: bool = False) -> Assumptions:
+    """What is declared: ranges and terminal states of the task, the norm bound of the class."""
+    control = control_task(task)
+    return Assumptions(
+        discount=DISCOUNT,
+        reward_range=control.reward_range,
+        norm_bound=norm_bound,
+        reward_noise=control.reward_noise,
+        terminates=control.terminates,
+        one_step_range=ONE_STEP_RANGE[task],
+        symmetric_noise=symmetric,
+    )

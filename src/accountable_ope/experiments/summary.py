@@ -1,0 +1,250 @@
+"""What came out: tables of coverage and width, and the claims of the paper beside the numbers that decide them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .bounds import BoundRow, panel_rows
+from .estimators import EstimateRow, default_count
+from .importance import PAPER_THRESHOLD, LowerRow
+from .scale import Scale
+from .setting import DELTA
+
+STEADY = 0.02
+"""Mean widths that differ by less than this share of the whole range count as equal."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of the paper in words, whether it holds here, and the numbers that decide."""
+
+    claim: str
+    holds: bool
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"{'holds' if self.holds else 'DOES NOT HOLD'}: {self.claim} ({self.evidence})"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Trials of one point of a panel, for one kind of features and one radius."""
+
+    kind: str
+    radius: str
+    axis: str
+    value: float
+    trials: int
+    covered: int
+    consistent: int
+    vacuous: int
+    lower: float
+    upper: float
+    misfit: float
+    level: float
+
+    @property
+    def width(self) -> float:
+        """The mean width of the trials that gave an interval."""
+        return self.upper - self.lower
+
+    @property
+    def coverage(self) -> float:
+        """Of the trials that gave an interval."""
+        return self.covered / self.consistent if self.consistent else math.nan
+
+
+def groups(rows: Sequence[BoundRow], scale: Scale) -> list[Group]:
+    """Every point of every panel."""
+    found = []
+    for axis in ("n", "delta", "temperature", "features"):
+        part = panel_rows(rows, axis, scale)
+        keys = dict.fromkeys((row.kind, row.radius, getattr(row, axis)) for row in part)
+        for kind, radius, value in sorted(keys):
+            own = [row for row in part if (row.kind, row.radius, getattr(row, axis)) == (kind, radius, value)]
+            some = [row for row in own if not math.isnan(row.lower)]
+            found.append(
+                Group(
+                    kind=kind,
+                    radius=radius,
+                    axis=axis,
+                    value=float(value),
+                    trials=len(own),
+                    covered=sum(row.covered for row in some),
+                    consistent=len(some),
+                    vacuous=sum(row.status == "VACUOUS" for row in own),
+                    lower=_mean(row.lower for row in some),
+                    upper=_mean(row.upper for row in some),
+                    misfit=own[0].misfit,
+                    level=_mean(row.level for row in own),
+                )
+            )
+    return found
+
+
+def bound_findings(rows: Sequence[BoundRow], scale: Scale) -> list[Finding]:
+    """The claims about figure 1, for every kind of features and every radius."""
+    found = []
+    points = groups(rows, scale)
+    for radius in dict.fromkeys(row.radius for row in rows):
+        for kind in dict.fromkeys(row.kind for row in rows):
+            where = f"{radius}, {kind} features"
+            own = [one for one in points if one.radius == radius and one.kind == kind]
+            by = {axis: [one for one in own if one.axis == axis] for axis in ("n", "delta", "temperature", "features")}
+            found += [
+                _monotone(f"intervals tighten with n ({where})", by["n"], falling=True),
+                _monotone(f"intervals tighten with larger delta ({where})", by["delta"], falling=True),
+                _steady(f"the behaviour's temperature changes little ({where})", by["temperature"]),
+                _monotone(f"fewer features give tighter intervals ({where})", by["features"], falling=False),
+                _covers(f"intervals cover the truth ({where})", own),
+            ]
+    return found
+
+
+def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding]:
+    """The claims about figures 2 and 3."""
+    found = []
+    middle = default_count(scale)
+    for radius in dict.fromkeys(row.radius for row in rows):
+        for name in dict.fromkeys(row.estimator for row in rows):
+            own = [row for row in rows if row.radius == radius and row.estimator == name and row.delta == DELTA]
+            last = [row for row in own if row.n == max(row.n for row in own)]
+            rejected = sum(not row.accepted for row in last)
+            before, true = _mean(row.before for row in last), last[0].truth
+            corrected = [row for row in last if row.correction == "CORRECTED"]
+            found.append(
+                Finding(
+                    f"{name} is rejected at n = {last[0].n} ({radius})",
+                    rejected > len(last) / 2,
+                    f"{rejected} of {len(last)} trials; it says {before:.3f}, the truth is {true:.3f}; "
+                    f"norm of the correction {_mean(row.norm for row in last):.3g}",
+                )
+            )
+            if corrected:
+                closer = sum(abs(row.after - row.truth) < abs(row.before - row.truth) for row in corrected)
+                found.append(
+                    Finding(
+                        f"the correction of {name} brings its value nearer to the truth ({radius})",
+                        closer > len(corrected) / 2,
+                        f"{closer} of {len(corrected)} corrected trials; mean corrected value "
+                        f"{_mean(row.after for row in corrected):.3f}",
+                    )
+                )
+            inside = [row for row in last if not math.isnan(row.lower)]
+            found.append(
+                Finding(
+                    f"the post-hoc interval of {name} covers the truth ({radius})",
+                    bool(inside) and sum(row.covered for row in inside) >= 0.9 * len(inside),
+                    f"{sum(row.covered for row in inside)} of {len(inside)} trials with an interval, of {len(last)}",
+                )
+            )
+        norms = {
+            n: _mean(row.norm for row in rows if row.radius == radius and row.n == n and row.delta == DELTA)
+            for n in sorted({row.n for row in rows})
+        }
+        values = [value for value in norms.values() if not math.isnan(value)]
+        found.append(
+            Finding(
+                f"the norm of the correction grows with n ({radius})",
+                all(a <= b + 1e-9 for a, b in pairwise(values)) and values[-1] > 0,
+                ", ".join(f"n = {n}: {value:.3g}" for n, value in norms.items()) + f"; delta varies at n = {middle}",
+            )
+        )
+    return found
+
+
+def lower_findings(rows: Sequence[LowerRow]) -> list[Finding]:
+    """The claims about figure 4."""
+    largest = max(row.episodes for row in rows)
+    at = [row for row in rows if row.delta == DELTA and row.episodes == largest]
+
+    def mean(method: str) -> float:
+        own = [row for row in at if row.method == method and (math.isnan(row.threshold) or row.threshold == PAPER_THRESHOLD)]
+        return _mean(row.lower for row in own)
+
+    paper = mean("hcope, fixed c")
+    fair = {name: mean(name) for name in ("hcope, chosen c", "betting", "betting, per decision")}
+    ours = {name: mean(name) for name in ("ours, certified", "ours, wild")}
+    best = max(fair, key=lambda name: fair[name])
+    listed = ", ".join(f"{name} {value:.3g}" for name, value in (fair | ours).items())
+    misses = [
+        row
+        for row in rows
+        if row.guarantee == "finite-sample" and row.method.startswith(("hcope", "betting")) and not row.covered
+    ]
+    return [
+        Finding(
+            "importance sampling at c = 1e-5 is vacuous",
+            paper <= PAPER_THRESHOLD,
+            f"mean lower bound {paper:.2g} at N = {largest}",
+        ),
+        Finding(
+            "that is what importance sampling can do here",
+            fair[best] < 0.05,
+            f"with a fair choice, N = {largest}: {listed}; truth {at[0].truth:.3f}",
+        ),
+        Finding(
+            "our certified lower bound is higher than the best of importance sampling",
+            ours["ours, certified"] > fair[best],
+            listed,
+        ),
+        Finding("importance-sampling bounds stay below the truth", len(misses) <= 0.1 * len(rows), f"{len(misses)} above it"),
+    ]
+
+
+def summary_lines(rows: Sequence[Any], scale: Scale) -> list[str]:
+    """The findings of any figure, a line each."""
+    if isinstance(rows[0], BoundRow):
+        return [str(one) for one in bound_findings(rows, scale)]
+    if isinstance(rows[0], EstimateRow):
+        return [str(one) for one in estimate_findings(rows, scale)]
+    return [str(one) for one in lower_findings(rows)]
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _listed(points: Sequence[Group], of: Callable[[Group], float]) -> str:
+    shown = [f"{_label(one)}: {'INCONSISTENT' if math.isnan(of(one)) else format(of(one), '.3f')}" for one in points]
+    return "mean width at " + ", ".join(shown)
+
+
+def _label(one: Group) -> str:
+    return f"1 - delta = {1 - one.value:g}" if one.axis == "delta" else f"{one.axis} = {one.value:g}"
+
+
+def _monotone(claim: str, points: Sequence[Group], *, falling: bool) -> Finding:
+    """Whether mean widths move one way, and truly move."""
+    widths = [one.width for one in points if not math.isnan(one.width)]
+    steps = [(b - a) * (-1 if falling else 1) for a, b in pairwise(widths)]
+    holds = bool(steps) and all(step >= -1e-3 for step in steps) and abs(widths[-1] - widths[0]) > 1e-3
+    return Finding(claim, holds, _listed(points, lambda one: one.width))
+
+
+def _steady(claim: str, points: Sequence[Group]) -> Finding:
+    widths = [one.width for one in points if not math.isnan(one.width)]
+    holds = bool(widths) and max(widths) - min(widths) <= max(STEADY, 0.5 * float(np.mean(widths)))
+    return Finding(claim, holds, _listed(points, lambda one: one.width))
+
+
+def _covers(claim: str, points: Sequence[Group]) -> Finding:
+    distinct = {(one.axis, one.value): one for one in points}.values()
+    given = [one for one in distinct if one.consistent]
+    worst = min(given, key=lambda one: one.coverage, default=None)
+    if worst is None:
+        return Finding(claim, False, "INCONSISTENT everywhere")
+    vacuous = sum(one.vacuous for one in distinct) / sum(one.trials for one in distinct)
+    return Finding(
+        claim,
+        worst.coverage >= 0.9,
+        f"least covered at {_label(worst)}: {worst.covered} of {worst.consistent} trials with an interval, of {worst.trials}; "
+        f"vacuous in {100 * vacuous:.0f}% of all",
+    )
