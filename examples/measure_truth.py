@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from accountable_ope.environments.control_task import monte_carlo_value
-from accountable_ope.environments.softmax import TASKS, control_task, softmax_policy
+from accountable_ope.environments.softmax import TARGET_TEMPERATURE, TASKS, control_task, softmax_policy
 
 TEMPERATURES = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
-EPISODES = 50_000
+EPISODES = 10_000
+EPISODES_OF_THE_TARGET = 50_000
 DISCOUNT = 0.95
 
 
@@ -24,8 +25,9 @@ def main(path: Path) -> None:
     for name in TASKS:
         for index, temperature in enumerate(TEMPERATURES):
             rng = np.random.default_rng([2020, index])
+            episodes = EPISODES_OF_THE_TARGET if temperature == TARGET_TEMPERATURE else EPISODES
             found = monte_carlo_value(
-                control_task(name), softmax_policy(name, temperature), rng, discount=DISCOUNT, episodes=EPISODES
+                control_task(name), softmax_policy(name, temperature), rng, discount=DISCOUNT, episodes=episodes
             )
             rows.append(
                 {

@@ -3,9 +3,9 @@
     pip install "accountable-ope[training]"
     python examples/train_policies.py src/accountable_ope/data/policies
 
-Writes TASK.npz, the layers as plain arrays, and TASK.json, the record of the training: settings, seed, and the value of the softmax
-policy while it learned. A 32 x 32 network is trained at discount 0.95 on episodes of the task's horizon; the network with the best
-value of all looks is kept.
+Writes TASK.npz, the layers as plain arrays, and TASK.json, the record of the training: settings, seed, and the value of the
+softmax policy while it learned. A 32 x 32 network is trained at discount 0.95 on episodes of the task's horizon; the network with
+the best value of all looks is kept.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Looks(BaseCallback):
             self.looks.append(
                 {"step": self.num_timesteps, "value": round(found.value, 4), "standard_error": round(found.standard_error, 4)}
             )
-            if self.best is None or found.value >= max(look["value"] for look in self.looks):
+            if self.looks[-1]["value"] == max(look["value"] for look in self.looks):
                 self.best = network
             print(self.task.name, self.looks[-1], flush=True)
         return True
