@@ -1,6 +1,6 @@
 """Measure the values that the experiments compare with: Monte Carlo over many simulated episodes.
 
-    python examples/measure_truth.py src/accountable_ope/data/policies/truth.json
+python examples/measure_truth.py src/accountable_ope/data/policies/truth.json
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .findings import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome
     from .finite_features import bound_by_finite_features
     from .fitting import fit_q
+    from .io.minari import load_minari, save_minari
     from .linear_q import LinearQ, load_linear_q, save_linear_q
     from .monitor import Decision, Look, Monitor, MonitorReport
     from .neural import (
@@ -161,6 +162,7 @@ __all__ = [
     "kernel_statistics",
     "least_correction",
     "load_linear_q",
+    "load_minari",
     "load_starts",
     "load_transitions",
     "median_bandwidth",
@@ -168,6 +170,7 @@ __all__ = [
     "prepare",
     "sandwich_interval",
     "save_linear_q",
+    "save_minari",
     "save_starts",
     "save_transitions",
     "select",
@@ -209,6 +212,7 @@ _LATER = (
     ("feature_kernel", ("RandomFeatureKernel",)),
     ("finite_features", ("bound_by_finite_features",)),
     ("fitting", ("fit_q",)),
+    ("io.minari", ("load_minari", "save_minari")),
     (
         "linear_q",
         (

@@ -7,24 +7,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.demo import copy_demo_data, demo_truth
 from accountable_ope.environments import clinic
 from accountable_ope.monitor import Monitor, read_history
 from command import aope_command
+from planted_files import MDP, write_planted_files
+from planted_files import OPTIONS as PLANTED
 
-OPTIONS = (
-    "--starts", "demo-starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1,
-    "--deterministic-reward", "--norm-bound", 1.3, "--features", 5, "--seed", 1, "--planned", 2000, "--never-terminates",
-    "--radius", "azuma-anytime",
-)  # fmt: skip
+OPTIONS = (*PLANTED, "--planned", 2000, "--never-terminates", "--radius", "azuma-anytime")
 NIGHTS = ("night-1.parquet", "night-2.parquet", "night-3.parquet")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("nights")
-    copy_demo_data(tmp_path)
-    table = pq.read_table(tmp_path / "demo.parquet")
+    write_planted_files(tmp_path)
+    table = pq.read_table(tmp_path / "planted.parquet")
     for number, name in enumerate(NIGHTS):
         pq.write_table(table.slice(1000 * number, 1000), tmp_path / name)
     pq.write_table(table.slice(0, 100).drop_columns(["reward"]), tmp_path / "broken.parquet")
@@ -58,13 +55,12 @@ def test_night_after_night(folder):
     found = json.loads(again.stdout)
     assert [look["rows"] for look in found["looks"]] == [1000, 2000, 3000] and found["rows"] == 3000
     assert found["decision"] == {"threshold": 1.0, "at_least": True, "update": 3, "rows": 3000}
-    assert found["looks"][-1]["lower"] <= demo_truth() <= found["looks"][-1]["upper"]
+    assert found["looks"][-1]["lower"] <= MDP.value <= found["looks"][-1]["upper"]
     # And the library says the same.
-    file = aope.load_transitions(folder / "demo.parquet")
-    policy = aope.DiscretePolicy(_push_back, [[-1.0], [0.0], [1.0]])
+    file = aope.load_transitions(folder / "planted.parquet")
     facts = aope.Assumptions(discount=0.8, reward_range=(0, 1), reward_noise=False, norm_bound=1.3, terminates=False)
     monitor = Monitor(
-        aope.load_starts(folder / "demo-starts.parquet"), policy, assumptions=facts, kernel=aope.Gaussian(1.0),
+        aope.load_starts(folder / "planted-starts.parquet"), MDP.policy, assumptions=facts, kernel=aope.Gaussian(1.0),
         features=aope.RandomFourier(5, 1.0, 1), radius="azuma-anytime", planned=2000,
     )  # fmt: skip
     for number, look in enumerate(found["looks"]):

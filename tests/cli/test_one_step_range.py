@@ -4,20 +4,16 @@ import json
 
 import pytest
 
-from accountable_ope.demo import copy_demo_data
 from command import aope_command
+from planted_files import OPTIONS, write_planted_files
 
-OPTIONS = (
-    "--starts", "demo-starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1,
-    "--deterministic-reward", "--norm-bound", 1.3, "--features", 5, "--seed", 1,
-)  # fmt: skip
 SENTENCE = "Given (s, a), chance moves reward plus discounted next value by at most 0.5, as declared."
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("one-step")
-    copy_demo_data(here)
+    write_planted_files(here)
     (here / "estimates_of_one_step.py").write_text(
         "import numpy as np\ndef q(states, actions):\n    return np.full(len(states), 1.0)\n"
     )
@@ -25,11 +21,11 @@ def folder(tmp_path_factory):
 
 
 COMMANDS = {
-    "bound": ("bound", "demo.parquet", "--radius", "azuma"),
-    "diagnose": ("diagnose", "demo.parquet", "--q", "estimates_of_one_step:q"),
-    "correct": ("correct", "demo.parquet", "--q", "estimates_of_one_step:q"),
-    "sensitivity": ("sensitivity", "demo.parquet", "--over", "delta", "--radius", "azuma"),
-    "monitor": ("monitor", "{state}", "demo.parquet", "--planned", 4000, "--never-terminates", "--radius", "azuma-anytime"),
+    "bound": ("bound", "planted.parquet", "--radius", "azuma"),
+    "diagnose": ("diagnose", "planted.parquet", "--q", "estimates_of_one_step:q"),
+    "correct": ("correct", "planted.parquet", "--q", "estimates_of_one_step:q"),
+    "sensitivity": ("sensitivity", "planted.parquet", "--over", "delta", "--radius", "azuma"),
+    "monitor": ("monitor", "{state}", "planted.parquet", "--planned", 4000, "--never-terminates", "--radius", "azuma-anytime"),
 }
 
 
@@ -51,24 +47,24 @@ def test_the_option_narrows_and_is_listed(folder, command):
 
 
 def test_text_and_document_say_what_was_declared(folder):
-    done = aope_command("bound", "demo.parquet", *OPTIONS, "--one-step-range", 0.5, cwd=folder)
+    done = aope_command("bound", "planted.parquet", *OPTIONS, "--one-step-range", 0.5, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert SENTENCE in " ".join(done.stdout.split())
-    done = aope_command("bound", "demo.parquet", *OPTIONS, "--one-step-range", 0.5, "--json", "--report", "r.html", cwd=folder)
+    done = aope_command("bound", "planted.parquet", *OPTIONS, "--one-step-range", 0.5, "--json", "--report", "r.html", cwd=folder)
     assert json.loads(done.stdout)["assumptions"]["one_step_range"] == 0.5
     assert "chance moves reward plus discounted next value by at most 0.5" in (folder / "r.html").read_text()
 
 
 @pytest.mark.parametrize("value", [0, -1, "nan"])
 def test_a_range_that_is_none_is_one_sentence(folder, value):
-    done = aope_command("bound", "demo.parquet", *OPTIONS, f"--one-step-range={value}", cwd=folder)
+    done = aope_command("bound", "planted.parquet", *OPTIONS, f"--one-step-range={value}", cwd=folder)
     assert done.returncode == 2
     assert "`one_step_range` must be" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_an_average_reward_has_none(folder):
     done = aope_command(
-        "bound", "demo.parquet", "--average-reward", "--action-values=-1,0,1", "--reward-range", 0, 1, "--norm-bound", 1.3,
+        "bound", "planted.parquet", "--average-reward", "--action-values=-1,0,1", "--reward-range", 0, 1, "--norm-bound", 1.3,
         "--one-step-range", 0.5, cwd=folder,
     )  # fmt: skip
     assert done.returncode == 2

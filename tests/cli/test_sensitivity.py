@@ -1,28 +1,23 @@
 """`aope sensitivity` as a stranger uses it: text, JSON, a picture, exit codes, and errors without tracebacks."""
 
 import json
-from importlib.resources import files
 
 import pytest
 
 from command import aope_command
+from planted_files import OPTIONS, write_planted_files
 
-OPTIONS = (
-    "--starts", "demo-starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1,
-    "--deterministic-reward", "--norm-bound", 1.3, "--features", 5, "--seed", 1, "--bandwidth", 1,
-)  # fmt: skip
 AZUMA = ("--radius", "azuma")
 
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ("demo.parquet", "demo-starts.parquet"):
-        (tmp_path / name).write_bytes((files("accountable_ope") / "data" / name).read_bytes())
+    write_planted_files(tmp_path)
     return tmp_path
 
 
 def run(folder, *arguments):
-    return aope_command("sensitivity", "demo.parquet", *OPTIONS, *arguments, cwd=folder)
+    return aope_command("sensitivity", "planted.parquet", *OPTIONS, *arguments, cwd=folder)
 
 
 def test_text_has_curves_flip_points_and_rows(folder):

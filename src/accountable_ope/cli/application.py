@@ -50,8 +50,9 @@ def show(
     report: Path | None,
     title: str,
     truth: float | None = None,
+    to_beat: float | None = None,
 ) -> None:
-    """A ladder as text or JSON, and as a report on request."""
+    """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known."""
     from ..report.document import ladder_document
     from ..report.html import report_html
     from .text import print_ladder
@@ -59,9 +60,9 @@ def show(
     if as_json:
         print_json(ladder_document(intervals, data))
     else:
-        print_ladder(console(), intervals, truth)
+        print_ladder(console(), intervals, truth, to_beat)
     if report is not None:
-        write_text(report, report_html(intervals, data, title, truth))
+        write_text(report, report_html(intervals, data, title, truth, to_beat))
         typer.echo(f"Report: {report}", err=True)
 
 

@@ -44,13 +44,13 @@ def demo(
     output: Annotated[Path | None, typer.Option(help="Folder for the report, the JSON result and the data.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run on a small embedded dataset whose true value is known."""
-    from ..demo import DEMO_COMMAND, copy_demo_data, demo_truth, run_demo
+    """Run on a small embedded dataset of a control task, whose true value is known."""
+    from ..demo import DEMO_COMMAND, copy_demo_data, demo_behaviour_value, demo_truth, run_demo
     from ..report.document import ladder_document
 
     with progress_bar(not as_json) as progress:
         data, intervals = run_demo(progress)
-    truth = demo_truth()
+    truth, to_beat = demo_truth(), demo_behaviour_value()
     if not as_json:
         console().print(f"The same as:\n  {DEMO_COMMAND}\n", highlight=False, soft_wrap=True)
     report = None
@@ -61,6 +61,6 @@ def demo(
         except OSError as error:
             raise InvalidFile(f"{output} cannot be written: {error}") from error
         report = output / "report.html"
-    show(intervals, data, as_json, report, title="Embedded demonstration dataset", truth=truth)
+    show(intervals, data, as_json, report, title="Embedded demonstration: Puck-Mountain", truth=truth, to_beat=to_beat)
     if output is not None:
         write_text(output / "result.json", json.dumps(ladder_document(intervals, data), indent=2, allow_nan=False) + "\n")

@@ -12,13 +12,20 @@ from rich.table import Table
 from ..diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
+from ..report.comparison import comparison
 from ..result import Status, ValueInterval
 
 STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
 
-def print_ladder(console: Console, intervals: Sequence[ValueInterval], truth: float | None = None) -> None:
-    """One row per radius, then what was assumed and what to do."""
+def print_ladder(
+    console: Console, intervals: Sequence[ValueInterval], truth: float | None = None, to_beat: float | None = None
+) -> None:
+    """One row per radius, then what was assumed and what to do.
+
+    truth:   the value of the target policy, where it is known.
+    to_beat: that of the behaviour policy, with which the last interval is compared.
+    """
     first = intervals[0]
     discount = first.assumptions.discount
     scale = 1.0 if discount == 1 else 1 - discount
@@ -39,9 +46,12 @@ def print_ladder(console: Console, intervals: Sequence[ValueInterval], truth: fl
         cells += [interval.guarantee.value, f"[{style}]{interval.status.name}[/]", interval.radius.uses]
         table.add_row(*cells)
     console.print(table)
-    if truth is not None:
-        normalised = "" if discount in (0, 1) else f", normalised {truth * scale:.4f}"
-        console.print(f"Truth (known for this dataset): [bold]{truth:.4f}[/]{normalised}")
+    for label, value in (("Truth (known for this dataset)", truth), ("The behaviour policy itself, to beat", to_beat)):
+        if value is not None:
+            normalised = "" if discount in (0, 1) else f", normalised {value * scale:.4f}"
+            console.print(f"{label}: [bold]{value:.4f}[/]{normalised}")
+    if to_beat is not None:
+        console.print(comparison(intervals[-1], to_beat), highlight=False)
     print_details(console, intervals)
 
 

@@ -19,8 +19,6 @@ from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, tr
 RADII = ("hoeffding", "azuma", "certified", "symmetric", "wild")
 """The paper's, and the tiers beside it."""
 
-CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
-
 
 @dataclass(frozen=True, slots=True)
 class BoundRow:

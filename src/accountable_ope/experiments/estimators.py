@@ -48,8 +48,8 @@ class Estimator:
 
 
 ESTIMATORS = {
-    "inverted-pendulum": (Estimator("Q1", 1_000_000), Estimator("Q2", 300)),
-    "puck-mountain": (Estimator("Q1", 300, optimistic=True), Estimator("Q2", 300)),
+    "inverted-pendulum": (Estimator("Q1", 1_000_000), Estimator("Q2", 10)),
+    "puck-mountain": (Estimator("Q1", 100, optimistic=True), Estimator("Q2", 100)),
 }
 """On the pendulum Q1 is good and Q2 is not; on Puck-Mountain Q1 is too high and Q2 too low, as in the paper."""
 

@@ -9,6 +9,7 @@ from html import escape
 from ..programs.lagrangian import Role
 from ..result import Status, ValueInterval
 from ..transitions import Transitions
+from .comparison import comparison
 
 COLOUR = {Status.OK: "#1a7f5a", Status.VACUOUS: "#b7791f", Status.INCONSISTENT: "#b83232"}
 
@@ -59,8 +60,14 @@ small matrix. {checked}</p>
 """
 
 
-def report_html(intervals: Sequence[ValueInterval], data: Transitions, title: str, truth: float | None = None) -> str:
-    """The whole page."""
+def report_html(
+    intervals: Sequence[ValueInterval],
+    data: Transitions,
+    title: str,
+    truth: float | None = None,
+    to_beat: float | None = None,
+) -> str:
+    """The whole page; with the values of the target policy and of the behaviour policy, where they are known."""
     first = intervals[0]
     scale = _scale(first)
     episodes = "" if data.number_of_episodes is None else f" in {data.number_of_episodes:,} episodes"
@@ -69,22 +76,30 @@ def report_html(intervals: Sequence[ValueInterval], data: Transitions, title: st
         f"confidence {100 * (1 - first.delta.total):g}%, both ends together."
     )
     checked = all(interval.check() for interval in intervals)
-    truth_line = (
-        "" if truth is None else f"<p>Truth, known for this dataset: <b>{truth:.4f}</b> (normalised {scale * truth:.4f}).</p>"
-    )
     return PAGE.format(
         title=escape(title),
         subtitle=escape(subtitle),
-        figure=_figure(intervals, truth),
+        figure=_figure(intervals, truth, to_beat),
         normalised_head="<th>normalised</th>" if scale != 1 else "",
         rows="\n".join(_row(interval, scale) for interval in intervals),
-        truth=truth_line,
+        truth=_known(intervals[-1], truth, to_beat),
         advice="\n".join(_advice(status, intervals) for status in Status),
         assumed="\n".join(f"<li>{escape(line)}</li>" for line in intervals[-1].assumed()),
         checked="All were computed again for this report and hold." if checked else "<b>A certificate does not hold.</b>",
         certificates="\n".join(_certificate_rows(interval) for interval in intervals),
         tightened="\n".join(_tightened(interval) for interval in intervals),
     )
+
+
+def _known(interval: ValueInterval, truth: float | None, to_beat: float | None) -> str:
+    """What the interval is compared with."""
+    lines, scale = [], _scale(interval)
+    for label, value in (("Truth, known for this dataset", truth), ("The behaviour policy itself, to beat", to_beat)):
+        if value is not None:
+            lines.append(f"{label}: <b>{value:.4f}</b> (normalised {scale * value:.4f}).")
+    if to_beat is not None:
+        lines.append(escape(comparison(interval, to_beat)))
+    return f"<p>{'<br>'.join(lines)}</p>" if lines else ""
 
 
 def _scale(interval: ValueInterval) -> float:
@@ -142,7 +157,7 @@ def _tightened(interval: ValueInterval) -> str:
     return "".join(f"<p>{escape(interval.radius.name)}: {escape(text)}</p>" for text in found)
 
 
-def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
+def _figure(intervals: Sequence[ValueInterval], truth: float | None, to_beat: float | None) -> str:
     """Intervals as bars on the range of possible values, as inline SVG."""
     low, high = intervals[0].ranges.value
     if not high > low:
@@ -174,8 +189,11 @@ def _figure(intervals: Sequence[ValueInterval], truth: float | None) -> str:
             f'<rect x="{x(interval.lower):.1f}" y="{y - 7:.1f}" width="{max(x(interval.upper) - x(interval.lower), 1.5):.1f}" '
             f'height="14" rx="3" fill="{colour}" fill-opacity="0.75"/>'
         )
-    if truth is not None:
-        at = f"{x(truth):.1f}"
+    known = sorted((value, name) for value, name in ((truth, "truth"), (to_beat, "behaviour")) if value is not None)
+    # Two names may stand close to each other: each goes to its own side.
+    anchors = ("end", "start") if len(known) == 2 else ("middle",)
+    for (value, name), anchor in zip(known, anchors, strict=False):
+        at = f"{x(value):.1f}"
         parts.append(f'<line x1="{at}" y1="{top - 10}" x2="{at}" y2="{bottom}" stroke="#1d2430" stroke-dasharray="5 4"/>')
-        parts.append(f'<text x="{x(truth):.1f}" y="{top - 16}" text-anchor="middle">truth</text>')
+        parts.append(f'<text x="{at}" y="{top - 16}" text-anchor="{anchor}">{name}</text>')
     return "\n".join([*parts, "</svg>"])
