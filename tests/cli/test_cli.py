@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.demo import DEMO_COMMAND, demo_truth, run_demo
+from accountable_ope.demo import DEMO_COMMAND, demo_behaviour_value, demo_truth, run_demo
 from accountable_ope.environments import clinic, random_tabular
 from command import aope_command
 
@@ -68,7 +68,9 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
         "VACUOUS",
         "OK",
         "finite-sample",
-        "Truth",
+        "Truth (known for this dataset): 1.37",
+        "The behaviour policy itself, to beat: 0.46",
+        "The lower end of `certified` is not above it",
         "Assumed",
         "all recomputed and valid",
     ):
@@ -81,11 +83,14 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
     ]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page and "azuma" in page and "http" not in page
+    assert "Truth, known for this dataset: <b>1.37" in page and ">truth</text>" in page
+    assert "The behaviour policy itself, to beat: <b>0.46" in page and ">behaviour</text>" in page
+    assert "The lower end of `certified` is not above it" in page
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     azuma, certified = result["intervals"][-2:]
     assert azuma["radius"] == "azuma" and azuma["lower"] <= demo_truth() <= azuma["upper"]
     assert azuma["certificates_check"] is True and certified["certificates_check"] is True
-    assert azuma["lower"] < certified["lower"] <= demo_truth() <= certified["upper"] < azuma["upper"]
+    assert azuma["lower"] < certified["lower"] < demo_behaviour_value() < demo_truth() < certified["upper"] < azuma["upper"]
     rounds = certified["classes"][0]["tightening"]["rounds"]
     assert rounds[0]["variance"] > rounds[-1]["variance"] and rounds[-1]["rate"] > 0
 
@@ -131,13 +136,11 @@ def test_first_states_are_the_default_start(tabular_folder):
 
 def test_random_features_and_union(demo_folder):
     arguments = DEMO_COMMAND.split()[1:]
-    done = aope_command(
-        *arguments, "--feature-bandwidth", 1.0, "--feature-bandwidth", 2.0, "--radius", "azuma", "--json", cwd=demo_folder
-    )
+    done = aope_command(*arguments, "--feature-bandwidth", 2.0, "--radius", "azuma", "--json", cwd=demo_folder)
     result = json.loads(done.stdout)
     assert [part["features"] for part in result["intervals"][0]["classes"]] == [
-        "RandomFourier(dimension=5, bandwidth=1.0, seed=1, intercept=True)",
-        "RandomFourier(dimension=5, bandwidth=2.0, seed=1, intercept=True)",
+        "RandomFourier(dimension=16, bandwidth=1.0, seed=31, intercept=True)",
+        "RandomFourier(dimension=16, bandwidth=2.0, seed=31, intercept=True)",
     ]
 
 

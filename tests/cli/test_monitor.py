@@ -68,12 +68,6 @@ def test_night_after_night(folder):
         assert (look["lower"], look["upper"]) == pytest.approx((report.lower, report.upper), rel=1e-9)
 
 
-def _push_back(states):
-    scores = np.outer(states[:, 0], [3.0, 0.0, -3.0])
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -136,9 +136,13 @@ def run_bounds(
     """Every trial of figure 1 on one task."""
     cells = []
     for kind in scale.kinds:
-        for setting, deltas in _settings(task, kind, scale):
-            classes = q_classes(task, kind, setting.features, scale.pilot, folder)
-            cells += [BoundCell(setting, trial, deltas, classes) for trial in range(scale.trials)]
+        settings = _settings(task, kind, scale)
+        classes = {
+            count: q_classes(task, kind, count, scale.pilot, folder)
+            for count in dict.fromkeys(setting.features for setting, _ in settings)
+        }
+        for setting, deltas in settings:
+            cells += [BoundCell(setting, trial, deltas, classes[setting.features]) for trial in range(scale.trials)]
     return run_cells(cells, BoundRow, folder=folder, workers=workers, report=report)
 
 

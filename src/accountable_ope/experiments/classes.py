@@ -26,7 +26,7 @@ from .setting import DISCOUNT, KERNEL, draw_rows, trial_seed
 
 RIDGE = 1e-5
 NORM_FACTOR = 2.0
-PILOT_ROWS = 20_000
+PILOT_ROWS = 10_000
 NETWORKS = 2
 """Networks per class, as in the paper: the union of both is bounded over."""
 
@@ -68,7 +68,7 @@ def q_classes(task: str, kind: str, count: int, pilot: Pilot, folder: Path | Non
         maps = [_network(task, count, index, pilot, batch, folder) for index in range(NETWORKS)]
     else:
         raise InvalidInput(f"`kind` must be one of {', '.join(KINDS)}. Got {kind!r}.")
-    check = Pilot(min(pilot.rows, 10_000), pilot.steps).draw(task, "check")
+    check = pilot.draw(task, "check")
     points = state_action_points(check.states, check.actions, policy)
     found = []
     for features in maps:

@@ -45,7 +45,8 @@ def bounds_figure(rows: Sequence[BoundRow], scale: Scale) -> Figure:
             panel: Any = grid[line, column]
             shown = [row for row in panel_rows(rows, axis, scale) if row.radius == radius]
             _bands(panel, shown, axis)
-            panel.set_ylim(-0.04, 1.04)
+            panel.set_ylim(-0.04, 1.26)
+            panel.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
             if line == 0:
                 panel.set_title(f"({'abcd'[column]})", loc="left", fontsize=10)
             if line + 1 == len(radii):
@@ -73,7 +74,7 @@ def _bands(panel: Any, rows: Sequence[BoundRow], axis: str) -> None:
             here = [row for row in own if _shown(row, axis) == value]
             some = [row for row in here if not math.isnan(row.lower)]
             colour = COLOURS[kind]
-            height = 0.985 - 0.09 * order
+            height = 1.22 - 0.1 * order
             if some:
                 places.append(place)
                 lows.append(float(np.mean([row.lower for row in some])))
@@ -126,7 +127,7 @@ def estimates_figure(rows: Sequence[EstimateRow], default_n: int, radius: str) -
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     trials = len({row.trial for row in chosen})
     figure.suptitle(
-        f"{chosen[0].task}, {NAMES[radius]}: means over {trials} trials; above each: share of trials that accepted the estimate",
+        f"{chosen[0].task}, {NAMES[radius]}: means over {trials} trials; numbers: share of trials that accepted the estimate",
         fontsize=10,
     )
     return figure
@@ -145,7 +146,7 @@ def _estimate(panel: Any, rows: Sequence[EstimateRow], axis: str) -> None:
     panel.axhline(rows[0].truth, color="black", linewidth=0.9, linestyle="--", label="truth")
     for place, group in zip(x, groups, strict=True):
         share = sum(row.accepted for row in group) / len(group)
-        panel.text(place, 1.0, f"{share:.2f}", transform=panel.get_xaxis_transform(), fontsize=7, ha="center", va="bottom")
+        panel.text(place, 0.97, f"{share:.2f}", transform=panel.get_xaxis_transform(), fontsize=8, ha="center", va="top")
     panel.set_xticks(x, [f"{value:g}" for value in places])
 
 
@@ -193,7 +194,10 @@ def importance_figure(rows: Sequence[LowerRow]) -> Figure:
     for panel, label, letter in zip(grid, ("episodes N", "confidence 1 - delta", "threshold c"), "abc", strict=True):
         panel.set_xlabel(label)
         panel.set_title(f"({letter})", loc="left", fontsize=10)
-        panel.axhline(rows[0].truth, color="black", linewidth=0.9, linestyle="--", label="truth (T steps)")
+        ours = next(row.truth for row in rows if row.method.startswith("ours"))
+        sampled = next(row.truth for row in rows if not row.method.startswith("ours"))
+        panel.axhline(sampled, color="black", linewidth=0.9, linestyle="--", label="truth, T steps")
+        panel.axhline(ours, color="tab:blue", linewidth=0.9, linestyle=":", label="truth, for ever")
         panel.set_ylim(-0.3, 1.02)
     grid[0].set_ylabel("lower bound, normalised")
     trials = len({row.trial for row in rows})
