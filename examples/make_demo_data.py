@@ -36,8 +36,8 @@ EARLIER_ROWS, FITTED_ON, COMPARED_ON, RIDGE = 3000, 1, 3, 1e-5
 
 CHOICE = (
     f"{DIMENSION} random Fourier features: of the bandwidths {', '.join(map(str, BANDWIDTHS))} and the seeds {SEEDS.start} to "
-    f"{SEEDS.stop - 1} those whose Q, fitted on {EARLIER_ROWS} rows of an earlier log, has the smallest U-statistic on another such "
-    "log. Norm bound: about twice the norm of that fit. To repeat it: python examples/make_demo_data.py --choose"
+    f"{SEEDS.stop - 1} those whose Q, fitted on {EARLIER_ROWS} rows of an earlier log, has the smallest U-statistic on another "
+    "one. Norm bound: about twice the norm of that fit. To repeat it: python examples/make_demo_data.py --choose"
 )
 
 

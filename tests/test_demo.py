@@ -45,9 +45,7 @@ def test_the_comparison_says_what_the_interval_says():
     data, intervals = run_demo()
     certified = intervals[-1]
     assert certified.lower <= demo_truth() <= certified.upper
-    below, inside, above = (
-        f(certified.lower, certified.upper) for f in (lambda a, _: a - 0.1, lambda a, b: (a + b) / 2, lambda _, b: b + 0.1)
-    )
+    below, inside, above = certified.lower - 0.1, (certified.lower + certified.upper) / 2, certified.upper + 0.1
     assert "better, with 90% confidence" in comparison(certified, below)
     assert "do not certify, with 90% confidence" in comparison(certified, inside)
     assert "worse, with 90% confidence" in comparison(certified, above)

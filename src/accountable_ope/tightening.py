@@ -82,7 +82,7 @@ def tighten(
         here = [one for one in solved if one is not None]
         rate = here[0].middle[0] if here else 0.0
         history.append(_record(known, squares[0], rate, tight.evidence[0].count, best))
-        if len(here) < 2 or number + 1 == rounds:
+        if len(here) < 2 or number + 1 == rounds or _crossed(best):
             break
         step, variances = _shrink(tight, squares, inside, here, hints.variances)
         shrunk = after(tight, known, step)
@@ -92,7 +92,7 @@ def tighten(
         steps.append(step)
         known = shrunk
     upper, lower = best
-    if upper is not None and lower is not None and upper.bound < -lower.bound:
+    if upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
     identification = _identification(tight.evidence[0], history[-1].rate)
     tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), identification)
@@ -215,6 +215,12 @@ def _shrink(
             around.append(own)
     variances = tuple(None if one is None else one.proof for one in solved)
     return Step(variances, tuple(one.proof for one in around)), solved
+
+
+def _crossed(best: Sequence[Certificate | None]) -> bool:
+    """Whether the ends prove that there is nothing between them."""
+    upper, lower = best
+    return upper is not None and lower is not None and upper.bound < -lower.bound
 
 
 def _smaller(after: Known, before: Known) -> bool:

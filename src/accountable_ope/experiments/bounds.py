@@ -143,6 +143,7 @@ def run_bounds(
         }
         for setting, deltas in settings:
             cells += [BoundCell(setting, trial, deltas, classes[setting.features]) for trial in range(scale.trials)]
+    cells.sort(key=lambda cell: cell.trial)  # a run that is cut off has fewer trials, of everything
     return run_cells(cells, BoundRow, folder=folder, workers=workers, report=report)
 
 

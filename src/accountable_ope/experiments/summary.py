@@ -255,7 +255,7 @@ def _covers(where: str, points: Sequence[Group]) -> list[Finding]:
             Finding(
                 f"intervals cover the truth where the class nearly contains Q ({where})",
                 worst.covered >= 0.9 * worst.trials,
-                f"{len(near)} of {len(distinct)} points of the panels; least at {_label(worst)}: {worst.covered} of {worst.trials} "
+                f"{len(near)} of {len(distinct)} points of panels; least at {_label(worst)}: {worst.covered} of {worst.trials} "
                 f"trials; the interval is the whole range in {100 * vacuous:.0f}% of all trials",
             )
         )

@@ -18,6 +18,9 @@ from .lagrangian import Constraint, Lagrangian, lagrangian
 
 NEWTON_STEPS = 400
 
+ENDLESS = 1e60
+"""Multipliers that have grown so much prove whatever they will: over an empty set they grow without end."""
+
 SMALL = 60
 """Up to this dimension the number of calls counts, beyond it the number of products."""
 
@@ -58,8 +61,8 @@ def _climb(
     degree = len(constraints) + (len(objective.a) if determinant else 0)
     stalled = 0
     for _ in range(NEWTON_STEPS):
-        if float(alpha.min()) < 1e-150:
-            break  # a multiplier that counts for nothing any more, and whose square would underflow
+        if float(alpha.min()) < 1e-150 or float(alpha.max()) > ENDLESS:
+            break  # a multiplier that counts for nothing any more, and whose square would underflow; or one too large to square
         slack = _slack(constraints, current.theta)
         gradient = slack + weight / alpha
         curvature = _curvature(constraints, current) + np.diag(weight / alpha**2)
