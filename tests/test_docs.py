@@ -77,6 +77,7 @@ def test_page_runs(page, tmp_path, monkeypatch):
     copy_demo_data(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))  # pages may set it; put back afterwards
     namespace: dict = {"__name__": "page"}
     for kind, block, output in FENCE.findall(page.read_text()):
         if kind == "console":

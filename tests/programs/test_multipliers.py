@@ -253,3 +253,12 @@ def test_u_statistic_of_few_transitions(seed: int) -> None:
     inside = points[np.array([loss(point) for point in points]) <= limit]
     for c in (system.objective, -system.objective):
         assert_bounds_points(extreme_value(c, FeasibleSet(decomposition, limit, 3.0)), inside)
+
+
+@pytest.mark.parametrize("limit", [-1.0, -1e-6])
+def test_over_an_empty_set_multipliers_grow_only_so_far(limit) -> None:
+    """They prove that the set is empty, and what is computed from them later (squares, products with rates) must stay finite."""
+    nothing = Constraint(Role.LOSS, Quadratic(np.eye(2), np.zeros(2), 0.0), limit)
+    found = maximise_dual(Quadratic.linear(np.array([1.0, 0.0])), (nothing, ball(np.array([True, True]), 3.0)), np.ones(2))
+    assert found is not None and found.bound > 1e6
+    assert np.isfinite(found.multipliers**2 * 1e100).all()

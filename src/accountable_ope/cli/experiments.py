@@ -38,6 +38,9 @@ def experiment(
         "experiments"
     ),
     workers: Annotated[int | None, typer.Option(help="Processes. None: one per core.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write tables and findings between the marks of this Markdown page.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."""
@@ -48,6 +51,12 @@ def experiment(
         raise InvalidInput(f"`figure` must be one of {', '.join(FIGURES)}. Got {figure!r}.")
     if env is not None and env not in TASKS:
         raise InvalidInput(f"`env` must be one of {', '.join(TASKS)}. Got {env!r}.")
+    tasks = (env,) if env else FIGURES[figure]
+    if markdown is not None:
+        from ..experiments.page import check_page
+
+        for task in tasks:
+            check_page(markdown, f"{figure} {task}")
     scale = QUICK if quick else Scale()
     if trials is not None:
         if trials < 1:
@@ -58,12 +67,14 @@ def experiment(
     except OSError as error:
         raise InvalidInput(f"{out} cannot be used as a folder: {error}") from error
     check_plot(out / "figure.png")
-    documents = [_run(figure, task, scale, out, workers, as_json) for task in ((env,) if env else FIGURES[figure])]
+    documents = [_run(figure, task, scale, out, workers, markdown, as_json) for task in tasks]
     if as_json:
         print_json({"figure": figure, "tasks": documents})
 
 
-def _run(figure: str, task: str, scale: Scale, out: Path, workers: int | None, as_json: bool) -> dict[str, Any]:
+def _run(
+    figure: str, task: str, scale: Scale, out: Path, workers: int | None, markdown: Path | None, as_json: bool
+) -> dict[str, Any]:
     from ..experiments.running import save_rows
     from ..experiments.summary import summary_lines
 
@@ -78,6 +89,11 @@ def _run(figure: str, task: str, scale: Scale, out: Path, workers: int | None, a
             path = out / f"{stem}.{ending}"
             save_figure(picture, path)
             files.append(str(path))
+    if markdown is not None:
+        from ..experiments.page import write_page
+
+        write_page(markdown, f"{figure} {task}", rows, scale)
+        files.append(str(markdown))
     lines = summary_lines(rows, scale)
     if not as_json:
         for line in lines:

@@ -148,6 +148,7 @@ def _estimate(panel: Any, rows: Sequence[EstimateRow], axis: str) -> None:
         share = sum(row.accepted for row in group) / len(group)
         panel.text(place, 0.97, f"{share:.2f}", transform=panel.get_xaxis_transform(), fontsize=8, ha="center", va="top")
     panel.set_xticks(x, [f"{value:g}" for value in places])
+    panel.set_ylim(-0.05, 1.15)
 
 
 def _norms(panel: Any, rows: Sequence[EstimateRow], names: Sequence[str], axis: str) -> None:

@@ -1,0 +1,156 @@
+"""Tables and findings of an experiment as Markdown, put between the marks of a page."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidFile
+from ..io.files import whole_file
+from .bounds import BoundRow
+from .estimators import EstimateRow
+from .importance import PAPER_THRESHOLD, LowerRow
+from .scale import Scale
+from .setting import DELTA
+from .summary import Finding, Group, bound_findings, estimate_findings, groups, lower_findings, mean_of
+
+AXIS_NAMES = {"n": "n", "delta": "1 - delta", "temperature": "temperature", "features": "features"}
+
+
+def check_page(path: Path, name: str) -> None:
+    """Before any work: does the page exist, and has it the marks?"""
+    _around(path, name)
+
+
+def write_page(path: Path, name: str, rows: Sequence[Any], scale: Scale) -> None:
+    """Replace what stands between the marks of this experiment."""
+    before, after = _around(path, name)
+    with whole_file(path) as partial:
+        partial.write_text(f"{before}\n\n{markdown(rows, scale)}\n\n{after}", encoding="utf-8")
+
+
+def markdown(rows: Sequence[Any], scale: Scale) -> str:
+    """Everything that a page says in numbers about an experiment."""
+    if isinstance(rows[0], BoundRow):
+        return _bounds(rows, scale)
+    if isinstance(rows[0], EstimateRow):
+        return _estimates(rows, scale)
+    return _lowers(rows)
+
+
+def _bounds(rows: Sequence[BoundRow], scale: Scale) -> str:
+    points = groups(rows, scale)
+    lines = []
+    for axis, name in AXIS_NAMES.items():
+        own = [one for one in points if one.axis == axis]
+        values = sorted({one.value for one in own}, reverse=axis == "delta")
+        shown = [f"{1 - value:g}" if axis == "delta" else f"{value:g}" for value in values]
+        lines += _table(
+            [f"radius, features; {name} =", *shown],
+            [
+                [
+                    f"{radius}, {kind}",
+                    *(
+                        _cell(one)
+                        for value in values
+                        for one in own
+                        if (one.radius, one.kind, one.value) == (radius, kind, value)
+                    ),
+                ]
+                for radius in dict.fromkeys(one.radius for one in rows)
+                for kind in dict.fromkeys(one.kind for one in rows)
+            ],
+        )
+    by_features = [one for one in points if one.axis == "features" and one.radius == "certified"]
+    lines += [
+        "How far the best class of each union is from Q (kernel loss on other data), against the squared radius of `certified`:",
+        "",
+    ]
+    lines += _table(
+        ["features", *(f"{one.kind}, {one.value:g}" for one in by_features)],
+        [
+            ["misfit", *(f"{one.misfit:.1e}" for one in by_features)],
+            ["squared radius", *(f"{one.level:.1e}" for one in by_features)],
+        ],
+    )
+    return "\n".join([*lines, *_list(bound_findings(rows, scale))])
+
+
+def _cell(one: Group) -> str:
+    """The mean width, and how many of the trials that gave an interval covered."""
+    if one.consistent == 0:
+        return "INCONSISTENT"
+    empty = one.trials - one.consistent
+    return f"{one.width:.3f} ({one.covered}/{one.consistent}" + (f", {empty} INC.)" if empty else ")")
+
+
+def _estimates(rows: Sequence[EstimateRow], scale: Scale) -> str:
+    counts = sorted({row.n for row in rows})
+    table = []
+    for radius in dict.fromkeys(row.radius for row in rows):
+        for name in dict.fromkeys(row.estimator for row in rows):
+            line = [f"{radius}, {name}"]
+            for n in counts:
+                own = [row for row in rows if (row.radius, row.estimator, row.n, row.delta) == (radius, name, n, DELTA)]
+                accepted = sum(row.accepted for row in own)
+                after, norm = mean_of(row.after for row in own), mean_of(row.norm for row in own)
+                shown = "no correction" if math.isnan(after) else f"{after:.3f}, norm {norm:.3g}"
+                line.append(f"{accepted}/{len(own)}; {shown}")
+            table.append(line)
+    before = {row.estimator: row.before for row in rows}
+    said = ", ".join(f"{name} says {value:.3f}" for name, value in before.items())
+    lines = [
+        f"Truth {rows[0].truth:.3f}; {said}. Trials that accepted the estimate; mean corrected value and norm of the correction:",
+        "",
+    ]
+    lines += _table(["radius, estimate; n =", *(str(n) for n in counts)], table)
+    return "\n".join([*lines, *_list(estimate_findings(rows, scale))])
+
+
+def _lowers(rows: Sequence[LowerRow]) -> str:
+    episodes = sorted({row.episodes for row in rows})
+    methods = list(dict.fromkeys(row.method for row in rows))
+    table = []
+    for method in methods:
+        line = [method + (" = 1e-5" if method.endswith("fixed c") else "")]
+        for count in episodes:
+            own = [
+                row
+                for row in rows
+                if (row.method, row.episodes, row.delta) == (method, count, DELTA)
+                and (math.isnan(row.threshold) or row.threshold == PAPER_THRESHOLD)
+            ]
+            given = [row for row in own if not math.isnan(row.lower)]
+            below = sum(row.covered for row in given)
+            mean = mean_of(row.lower for row in given)
+            line.append("INCONSISTENT" if not given else f"{mean:.3g} ({below}/{len(given)})")
+        table.append(line)
+    lines = ["Mean lower bounds, and how many of them are below the truth:", ""]
+    lines += _table(["method; episodes =", *(str(count) for count in episodes)], table)
+    return "\n".join([*lines, *_list(lower_findings(rows))])
+
+
+def _list(findings: Sequence[Finding]) -> list[str]:
+    return [
+        f"- {'Holds' if one.holds else '**Does not hold**'}: {one.claim}. {one.evidence[0].upper()}{one.evidence[1:]}."
+        for one in findings
+    ]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def _around(path: Path, name: str) -> tuple[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidFile(f"{os.fspath(path)} cannot be read: {error}") from error
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise InvalidFile(f"{path} must have the lines {begin!r} and {end!r}, once each and in this order.")
+    return text[: text.index(begin) + len(begin)], text[text.index(end) :]
