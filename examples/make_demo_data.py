@@ -9,7 +9,8 @@ the logging policy is written.
 
 What the demonstration declares was fixed on earlier logs, which are not shipped. `--choose` repeats that, in some seconds: the
 features are those of 4 bandwidths and 40 seeds whose Q, fitted on 3000 earlier rows, has the smallest U-statistic on 3000 others.
-The norm bound, 80, is about twice the norm of that fit. So small a class holds Q roughly, not exactly.
+The norm bound, 80, is about twice the norm of that fit. So small a class does not contain Q:
+every function of it is off by about 1 at some state, while Q lies between 1 and 9.
 """
 
 from __future__ import annotations

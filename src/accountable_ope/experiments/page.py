@@ -134,10 +134,7 @@ def _lowers(rows: Sequence[LowerRow]) -> str:
 
 
 def _list(findings: Sequence[Finding]) -> list[str]:
-    return [
-        f"- {'Holds' if one.holds else '**Does not hold**'}: {one.claim}. {one.evidence[0].upper()}{one.evidence[1:]}."
-        for one in findings
-    ]
+    return [f"- {'Holds' if one.holds else '**Does not hold**'}: {one.claim} ({one.evidence})." for one in findings]
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
