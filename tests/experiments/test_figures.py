@@ -144,12 +144,12 @@ def test_a_resumed_run_gives_the_same_table_and_fills_a_page(tmp_path):
     before = load_rows(EstimateRow, table)
     table.unlink()
     page = tmp_path / "page.md"
-    page.write_text("above\n<!-- figure3 puck-mountain: begin -->old<!-- figure3 puck-mountain: end -->\nbelow\n")
+    page.write_text("above\n<!-- figure3 puck-mountain: begin -->before the run<!-- figure3 puck-mountain: end -->\nbelow\n")
     document = run_quick(tmp_path, "figure3", "puck-mountain", "--markdown", page, trials=1)
     assert list(map(repr, load_rows(EstimateRow, table))) == list(map(repr, before))  # NaN differs from itself
     assert document["tasks"][0]["trials"] == 1
     text = page.read_text()
-    assert text.startswith("above\n<!-- figure3") and text.endswith("end -->\nbelow\n") and "old" not in text
+    assert text.startswith("above\n<!-- figure3") and text.endswith("end -->\nbelow\n") and "before the run" not in text
     assert "| certified, Q2 | " in text and "\n- Holds: " in text
 
 
