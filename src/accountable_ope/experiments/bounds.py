@@ -39,6 +39,7 @@ class BoundRow:
     temperature: float
     features: int
     trial: int
+    seed: int
     lower: float
     upper: float
     truth: float
@@ -105,6 +106,7 @@ class BoundCell:
             temperature=self.setting.temperature,
             features=self.setting.features,
             trial=self.trial,
+            seed=self.setting.seed(self.trial),
             lower=lower,
             upper=upper,
             truth=value,

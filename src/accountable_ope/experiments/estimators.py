@@ -68,6 +68,7 @@ class EstimateRow:
     n: int
     delta: float
     trial: int
+    seed: int
     before: float
     after: float
     norm: float
@@ -129,6 +130,7 @@ class EstimateCell:
             n=len(data),
             delta=delta,
             trial=self.trial,
+            seed=self.setting.seed(self.trial),
             before=unit * found.estimate_before,
             after=math.nan if infeasible else unit * found.estimate_after,
             norm=math.nan if infeasible else found.norm,

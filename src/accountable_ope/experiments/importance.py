@@ -48,6 +48,7 @@ class LowerRow:
     delta: float
     threshold: float
     trial: int
+    seed: int
     lower: float
     truth: float
     covered: bool
@@ -70,10 +71,14 @@ class LowerCell:
         inside = [(repr(one.features), round(one.norm_bound, 9)) for one in self.classes]
         return f"importance {self.task} {self.episodes} {self.trial} {self.deltas} {self.thresholds} {inside}"
 
+    @property
+    def seed(self) -> int:
+        return trial_seed("importance", self.task, self.episodes, self.trial)
+
     def run(self) -> Sequence[LowerRow]:
         control = control_task(self.task)
         behaviour = softmax_policy(self.task, BEHAVIOUR_TEMPERATURE)
-        rng = np.random.default_rng(trial_seed("importance", self.task, self.episodes, self.trial))
+        rng = np.random.default_rng(self.seed)
         data = roll_out(control, behaviour, rng, episodes=self.episodes)
         weighed = episode_returns(
             data,
@@ -105,6 +110,7 @@ class LowerCell:
                 delta=delta,
                 threshold=threshold,
                 trial=self.trial,
+                seed=self.seed,
                 lower=lower,
                 truth=value,
                 covered=lower <= value,
@@ -128,6 +134,7 @@ class LowerCell:
                 delta=row.delta,
                 threshold=math.nan,
                 trial=self.trial,
+                seed=self.seed,
                 lower=row.lower,
                 truth=row.truth,
                 covered=row.lower <= row.truth,

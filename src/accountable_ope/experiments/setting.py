@@ -43,7 +43,11 @@ class Setting:
 
     def draw(self, trial: int) -> Transitions:
         """The first n transitions of episodes under the behaviour policy; the same for every class of Q."""
-        return draw_rows(self.task, self.temperature, self.n, trial_seed("data", self.task, self.temperature, self.n, trial))
+        return draw_rows(self.task, self.temperature, self.n, self.seed(trial))
+
+    def seed(self, trial: int) -> int:
+        """The seed of the data of a trial."""
+        return trial_seed("data", self.task, self.temperature, self.n, trial)
 
 
 def draw_rows(task: str, temperature: float, n: int, seed: int) -> Transitions:
