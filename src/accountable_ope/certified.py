@@ -94,6 +94,7 @@ def solve_tightened(
         offset=system.offset,
         missed=assumptions.misfit,
         tightening=tightening,
+        chance_loss=math.nan if system.remainder is not None else statistic.variance()(inside),
     )
     level = _level_at(evidence[0], residuals.over_ball(tight.norm_bound), inside) if empty else tightening.level
     return TightClass(part, rule.at(level, _uses(tightening), delta, rounding))

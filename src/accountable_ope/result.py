@@ -38,7 +38,8 @@ class ClassCertificates:
     least_loss is the smallest loss over ball and box. misfit: where the class is inconsistent, every function of it differs
     from Q somewhere by at least this much, with probability 1 - delta. offset is the value of the Q at which the class is
     anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program. tightening:
-    the iteration behind a radius that follows the variance.
+    the iteration behind a radius that follows the variance. chance_loss: sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the
+    loss is least; about the mean loss of the true Q, were it in the class (NaN: not computed).
     """
 
     features: str
@@ -53,10 +54,23 @@ class ClassCertificates:
     offset: float = 0.0
     missed: float = 0.0
     tightening: Tightening | None = None
+    chance_loss: float = math.nan
 
     @property
     def consistent(self) -> bool:
         return self.upper.status is not SolveStatus.EMPTY
+
+    @property
+    def plausibility(self) -> float:
+        """In how many data sets, at most, the least loss is so large by chance, were Q in the class; NaN: not known.
+
+        The loss of the true Q is about a sum of mu_j chi^2_1 with sum_j mu_j = chance_loss, for many rows, and the least loss is
+        no larger. Of all such sums a single chi^2_1 has the heaviest upper fifth (Szekely and Bakirov, 2003), so the tail of
+        least_loss / chance_loss is at most P(chi^2_1 > ratio), wherever that is at most 0.2. Asymptotic: no guarantee.
+        """
+        if not self.chance_loss > 0:
+            return math.nan
+        return math.erfc(math.sqrt(max(self.least_loss, 0.0) / (2 * self.chance_loss)))
 
     def check(self) -> bool:
         """Both certificates hold, and their loss constraints are those that the statistic gives."""
@@ -126,6 +140,18 @@ class ValueInterval:
     def assumed(self) -> tuple[str, ...]:
         """In words, everything that must be true for the guarantee."""
         return self.premises
+
+    def doubts(self) -> tuple[str, ...]:
+        """In words, which classes probably do not contain Q, though the data do not refute them at this radius and size."""
+        if self.assumptions.misfit > 0:
+            return ()
+        return tuple(
+            f"Q is probably not in the class of {part.features}: chance alone gives a least loss as large as "
+            f"{part.least_loss:.3g} in fewer than {100 * part.plausibility:.2g}% of data sets (for many rows). The interval "
+            "holds only if Q is in the class: use more or other features, or declare a misfit."
+            for part in self.certificates
+            if part.consistent and part.plausibility <= min(self.delta.total, 0.2)
+        )
 
 
 def hull(parts: Sequence[ClassCertificates], start_error: float) -> tuple[float, float]:

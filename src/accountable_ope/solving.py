@@ -99,6 +99,9 @@ def solve_class(
     lower = extreme_value(downward, feasible)
     if rows is not None:
         upper, lower = both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
+    chance_loss = math.nan
+    if radius.loss is LossKind.V and system.remainder is None:
+        chance_loss = statistic.variance()(decomposition.least_loss(norm_bound).theta)
     misfit = 0.0
     if feasible.empty and radius.loss is LossKind.V and statistic.kappa > 0:
         # Over the ball alone: a function that leaves the value box may still be near Q.
@@ -117,6 +120,7 @@ def solve_class(
         note=note,
         offset=system.offset,
         missed=missed + assumptions.misfit,
+        chance_loss=chance_loss,
     )
 
 

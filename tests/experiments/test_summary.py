@@ -36,6 +36,7 @@ def bound_row(trial, *, n=100, delta=0.1, temperature=1.0, features=10, half=0.2
         status="INCONSISTENT" if empty else "OK",
         classes=1,
         consistent=0 if empty else 1,
+        doubted=0,
         least_loss=0.0,
         level=1.0,
         misfit=misfit,

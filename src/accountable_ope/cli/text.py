@@ -82,6 +82,8 @@ def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
                 f"of this class misses Q somewhere by at least {part.misfit:.3g}.",
                 highlight=False,
             )
+    for doubt in best.doubts():
+        console.print(f"\n[yellow]Doubt[/]: {doubt}", highlight=False)
     for part in best.certificates:
         if part.tightening is not None:
             console.print(f"\n{part.tightening.summary()}", highlight=False)

@@ -25,6 +25,7 @@ class BoundRow:
     """One interval, normalised. Both ends are NaN where every class of the union was INCONSISTENT.
 
     classes, consistent: how many classes the union has, and how many of them some Q is consistent in.
+    doubted:             how many of the consistent ones carry a doubt that they contain Q.
     least_loss, level:   of the class that fits best: its least loss, and the squared radius that the loss is held to.
     misfit:              of the best class: its kernel loss in the limit of many data, estimated on other data.
     seconds:             with the share of this radius in the kernel statistic, in one thread.
@@ -47,6 +48,7 @@ class BoundRow:
     status: str
     classes: int
     consistent: int
+    doubted: int
     least_loss: float
     level: float
     misfit: float
@@ -114,6 +116,7 @@ class BoundCell:
             status=status.name,
             classes=len(parts),
             consistent=len(some),
+            doubted=sum(bool(part.doubts()) for part in some),
             least_loss=parts[best].certificates[0].least_loss,
             level=parts[best].radius.total,
             misfit=self.classes[best].misfit,

@@ -50,6 +50,7 @@ class Group:
     covered: int
     consistent: int
     vacuous: int
+    wrong_without_doubt: int
     lower: float
     upper: float
     misfit: float
@@ -90,6 +91,7 @@ def groups(rows: Sequence[BoundRow], scale: Scale) -> list[Group]:
                     covered=sum(row.covered for row in some),
                     consistent=len(some),
                     vacuous=sum(row.status == "VACUOUS" for row in own),
+                    wrong_without_doubt=sum(not row.covered and row.doubted < row.consistent for row in some),
                     lower=mean_of(row.lower for row in some),
                     upper=mean_of(row.upper for row in some),
                     misfit=own[0].misfit,
@@ -135,7 +137,7 @@ def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding
                     f"{name} is {'accepted' if good else 'rejected'} at n = {last[0].n} ({radius})",
                     (rejected > len(last) / 2) != good,
                     f"rejected in {rejected} of {len(last)} trials; it says {before:.3f}, the truth is {true:.3f}; "
-                    f"norm of the correction {mean_of(row.norm for row in last):.3g}",
+                    f"norm of the correction {_number(mean_of(row.norm for row in last))}",
                 )
             )
             if corrected:
@@ -156,7 +158,7 @@ def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding
                     f"{sum(row.covered for row in inside)} of {len(inside)} trials with an interval, of {len(last)}",
                 )
             )
-        norms = {
+        norms = {  # NaN where no trial had a correction
             n: mean_of(row.norm for row in rows if row.radius == radius and row.n == n and row.delta == DELTA)
             for n in sorted({row.n for row in rows})
         }
@@ -165,7 +167,7 @@ def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding
             Finding(
                 f"the norm of the correction grows with n ({radius})",
                 all(a <= b + 1e-9 for a, b in pairwise(values)) and values[-1] > 0,
-                ", ".join(f"n = {n}: {value:.3g}" for n, value in norms.items()) + f"; delta varies at n = {middle}",
+                ", ".join(f"n = {n}: {_number(value)}" for n, value in norms.items()) + f"; delta varies at n = {middle}",
             )
         )
     return found
@@ -225,6 +227,10 @@ def mean_of(values: Iterable[float]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
+def _number(value: float) -> str:
+    return "none, no change of the class is enough" if math.isnan(value) else f"{value:.3g}"
+
+
 def _listed(points: Sequence[Group], of: Callable[[Group], float]) -> str:
     shown = [f"{_label(one)}: {'INCONSISTENT' if math.isnan(of(one)) else format(of(one), '.3f')}" for one in points]
     return "mean width at " + ", ".join(shown)
@@ -272,7 +278,7 @@ def _covers(where: str, points: Sequence[Group]) -> list[Finding]:
                 f"where the class is too far from Q, no wrong interval is given ({where})",
                 wrong <= 0.1 * trials,
                 f"{len(far)} of {len(distinct)} points: INCONSISTENT in {trials - given} of {trials} trials, a wrong interval in "
-                f"{wrong}",
+                f"{wrong}, of which {sum(one.wrong_without_doubt for one in far)} carry no doubt about the class",
             )
         )
     return found

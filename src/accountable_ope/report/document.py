@@ -53,6 +53,7 @@ def interval_document(interval: ValueInterval) -> Document:
         "radius_rounding": interval.radius.rounding,
         "radius_uses": interval.radius.uses,
         "assumed": list(interval.assumed()),
+        "doubts": list(interval.doubts()),
         "certificates_check": interval.check(),
         "classes": [_class(part) for part in interval.certificates],
     }
@@ -126,6 +127,7 @@ def _class(part: ClassCertificates) -> Document:
         "norm_bound": part.norm_bound,
         "least_norm": part.least_norm,
         "least_loss": _finite(part.least_loss),
+        "plausibility": _finite(part.plausibility),
         "misfit": part.misfit,
         "note": part.note,
         "upper": _certificate(part.upper),

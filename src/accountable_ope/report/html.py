@@ -83,7 +83,7 @@ def report_html(
         normalised_head="<th>normalised</th>" if scale != 1 else "",
         rows="\n".join(_row(interval, scale) for interval in intervals),
         truth=_known(intervals[-1], truth, to_beat),
-        advice="\n".join(_advice(status, intervals) for status in Status),
+        advice="\n".join([*(_advice(status, intervals) for status in Status), *map(_doubt, intervals[-1].doubts())]),
         assumed="\n".join(f"<li>{escape(line)}</li>" for line in intervals[-1].assumed()),
         checked="All were computed again for this report and hold." if checked else "<b>A certificate does not hold.</b>",
         certificates="\n".join(_certificate_rows(interval) for interval in intervals),
@@ -135,6 +135,10 @@ def _advice(status: Status, intervals: Sequence[ValueInterval]) -> str:
                 f"function of the class misses Q somewhere by at least {part.misfit:.3g}."
             )
     return f'<div class="note" style="border-color:{COLOUR[status]}">{text}</div>'
+
+
+def _doubt(text: str) -> str:
+    return f'<div class="note" style="border-color:{COLOUR[Status.VACUOUS]}"><b>Doubt</b>: {escape(text)}</div>'
 
 
 def _certificate_rows(interval: ValueInterval) -> str:
