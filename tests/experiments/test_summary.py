@@ -108,6 +108,8 @@ def test_panels_vary_one_thing_only():
     assert {(one.axis, one.value) for one in groups(rows, SCALE)} >= {("delta", 0.01), ("features", 20.0), ("temperature", 2.0)}
     text = markdown(rows, SCALE)
     assert "| certified, fourier | 0.400 (4/4) | 0.200 (4/4) |" in text
+    assert "| intervals tighten with n | yes |" in text
+    assert "| intervals tighten with n | **no** |" in markdown(bounds(n=0.25), SCALE)
 
 
 def estimate(name, n, trial, *, before, accepted, norm=1.0, after=0.5):

@@ -76,7 +76,30 @@ def _bounds(rows: Sequence[BoundRow], scale: Scale) -> str:
             ["squared radius", *(f"{one.level:.1e}" for one in by_features)],
         ],
     )
-    return "\n".join([*lines, *_list(bound_findings(rows, scale))])
+    return "\n".join([*lines, *_verdicts(bound_findings(rows, scale))])
+
+
+def _verdicts(findings: Sequence[Finding]) -> list[str]:
+    """A row per claim, a column per radius and kind of features; what decides is in the tables, or follows."""
+    parts = [(one, *_claim_and_place(one)) for one in findings]
+    columns = list(dict.fromkeys(where for _, _, where in parts))
+    claims = list(dict.fromkeys(claim for _, claim, _ in parts))
+    held = {(claim, where): one for one, claim, where in parts}
+    cells = [
+        [claim, *("" if (claim, where) not in held else "yes" if held[claim, where].holds else "**no**" for where in columns)]
+        for claim in claims
+    ]
+    lines = _table(["holds?", *(where.replace(" features", "") for where in columns)], cells)
+    return lines + [
+        f"- {where}: {claim}: {one.evidence}."
+        for one, claim, where in parts
+        if claim.startswith(("intervals cover", "where the class"))
+    ]
+
+
+def _claim_and_place(one: Finding) -> tuple[str, str]:
+    claim, place = one.claim.rstrip(")").rsplit(" (", 1)
+    return claim, place
 
 
 def _cell(one: Group) -> str:
