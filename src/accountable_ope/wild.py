@@ -13,7 +13,7 @@ from .bellman import BellmanSystem
 from .errors import InvalidInput
 from .kernels import Kernel
 from .reductions.numpy_tiles import Progress, TileOptions
-from .sections import ROWS_AT_ONCE, Sections, pivoted_coordinates
+from .sections import ROWS_AT_ONCE
 from .validation import FloatArray, IntArray, probability_level, row_keys, vector, whole
 
 RANK = 300
@@ -113,11 +113,29 @@ def _weighted_gram(kernel: Kernel, points: FloatArray, e: FloatArray) -> FloatAr
     else:
         # Rows at the same point add up to one Gaussian of variance sum e_i^2, so only distinct points count.
         distinct, group = _distinct(points)
-        sections = Sections(((distinct, np.sqrt(np.bincount(group, weights=e**2))),))
-        nothing = Sections(((distinct[:1], np.zeros(1)),))
-        basis = pivoted_coordinates(kernel, sections, nothing, np.zeros(1), RANK, tolerance=1e-6).basis
-        blocks = (basis.coordinates(sections.rows(rows))[0] for rows in _blocks(len(distinct)))
+        return _pivoted_gram(kernel, distinct, np.sqrt(np.bincount(group, weights=e**2)))
     return np.asarray(sum(one.T @ one for one in blocks))
+
+
+def _pivoted_gram(kernel: Kernel, points: FloatArray, weights: FloatArray) -> FloatArray:
+    """L'L, L the pivoted Cholesky factor of diag(weights) K diag(weights): at most RANK columns."""
+    n = len(points)
+    prepared = kernel.prepare(points, points, np.float64)
+    left = weights**2 * kernel.diagonal(points)
+    floor = 1e-6 * float(left.max())
+    L = np.zeros((n, min(RANK, n)), order="F")
+    column, used = np.empty((n, 1)), 0
+    while used < L.shape[1]:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= floor:
+            break
+        prepared.fill(slice(0, n), slice(pivot, pivot + 1), column)
+        L[:, used] = weights * weights[pivot] * column[:, 0] - L[:, :used] @ L[pivot, :used]
+        L[:, used] /= np.sqrt(left[pivot])
+        left -= L[:, used] ** 2
+        left[pivot] = 0.0
+        used += 1
+    return np.asarray(L[:, :used].T @ L[:, :used])
 
 
 def _blocks(count: int) -> list[slice]:
