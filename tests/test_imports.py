@@ -17,7 +17,7 @@ ROOT = Path(accountable_ope.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("validation",),
-    ("quadratic", "assumptions", "transitions", "policy", "kernels", "concentration"),
+    ("quadratic", "assumptions", "transitions", "policy", "kernels", "concentration", "parallel"),
     ("features", "feature_kernel"),
     ("contradictions", "sections", "witness", "programs", "radius", "io", "environments", "baselines"),
     ("bellman", "reductions", "linear_q", "neural_features", "residual_range"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,3 +189,22 @@ def _labels(values: ArrayLike, n: int) -> IntArray:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
+
+
+def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
+    """The first n rows of several logs, one after the other, with episodes counted on."""
+    if len(parts) == 1 and len(parts[0]) == n:
+        return parts[0]
+    labels, used = [], 0
+    for part in parts:
+        assert part.episodes is not None
+        labels.append(part.episodes + used)
+        used += int(part.episodes.max()) + 1
+    return Transitions(
+        np.concatenate([part.states for part in parts])[:n],
+        np.concatenate([part.actions for part in parts])[:n],
+        np.concatenate([part.rewards for part in parts])[:n],
+        np.concatenate([part.next_states for part in parts])[:n],
+        np.concatenate([part.terminated for part in parts])[:n],
+        np.concatenate(labels)[:n],
+    )

@@ -159,6 +159,7 @@ def test_a_resumed_run_gives_the_same_table_and_fills_a_page(tmp_path):
         (["figure9"], "must be one of figure1, figure2, figure3, figure4"),
         (["figure1", "--env", "cart-pole"], "must be one of inverted-pendulum, puck-mountain"),
         (["figure1", "--trials", "0"], "`trials` must be at least 1"),
+        (["figure1", "--workers", "0"], "`workers` must be a whole number of at least 1"),
         (["figure2", "--markdown", "no-such-page.md"], "no-such-page.md cannot be read"),
     ],
 )

@@ -17,6 +17,7 @@ from ..io.files import whole_file
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..parallel import Report
     from ..reductions.numpy_tiles import Progress
     from ..report.document import Document
     from ..result import ValueInterval
@@ -93,6 +94,25 @@ def console() -> Console:
     from rich.console import Console
 
     return Console()
+
+
+@contextmanager
+def count_bar(name: str, wanted: bool) -> Iterator[Report | None]:
+    """A bar that counts pieces of work, on the error stream, when a person is looking."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report
 
 
 @contextmanager

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import InvalidInput
-from .application import app, check_plot, console, print_json
+from .application import app, check_plot, console, count_bar, print_json
 from .options import AsJson
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ..laboratory import Coverage
-    from ..laboratory.trials import Report
     from ..report.document import Document
 
 EXIT_REFUTED = 1
@@ -65,7 +62,7 @@ def coverage(
             raise InvalidInput("--stored needs --out, the folder that holds the trials.")
         table = stored_trials(out, problems, n, None if radius is None else chosen, delta)
     else:
-        with _progress_bar(not as_json) as report:
+        with count_bar("data sets", not as_json) as report:
             table = run_trials(
                 problems,
                 n or DEFAULT_COUNTS,
@@ -177,22 +174,3 @@ def _print_families(as_json: bool) -> None:
         return
     for one in known:
         console().print(f"[bold]{one.name}[/] ({one.data_kind.value}): {one.description}", highlight=False)
-
-
-@contextmanager
-def _progress_bar(wanted: bool) -> Iterator[Report | None]:
-    """A bar on the error stream, when a person is looking."""
-    if not (wanted and sys.stderr.isatty()):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("data sets"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report

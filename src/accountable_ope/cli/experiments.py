@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from .application import app, check_plot, console, print_json
+from .application import app, check_plot, console, count_bar, print_json
 from .options import AsJson
 
 if TYPE_CHECKING:
-    from ..experiments.running import Report
     from ..experiments.scale import Scale
 
 FIGURES = {
@@ -46,12 +43,14 @@ def experiment(
     """Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."""
     from ..environments.softmax import TASKS
     from ..experiments.scale import QUICK, Scale
+    from ..parallel import processes
 
     if figure not in FIGURES:
         raise InvalidInput(f"`figure` must be one of {', '.join(FIGURES)}. Got {figure!r}.")
     if env is not None and env not in TASKS:
         raise InvalidInput(f"`env` must be one of {', '.join(TASKS)}. Got {env!r}.")
     tasks = (env,) if env else FIGURES[figure]
+    processes(workers)  # a wrong number is refused before any work
     if markdown is not None:
         from ..experiments.page import check_page
 
@@ -108,7 +107,7 @@ def _rows_and_pictures(
 ) -> tuple[Sequence[Any], list[tuple[str, Any]]]:
     from ..report.experiment_plots import bounds_figure, estimates_figure, importance_figure
 
-    with _progress_bar(f"{figure} {task}", not as_json) as report:
+    with count_bar(f"{figure} {task}", not as_json) as report:
         if figure == "figure1":
             from ..experiments.bounds import run_bounds
 
@@ -124,22 +123,3 @@ def _rows_and_pictures(
         estimates = run_estimates(task, scale, folder=out, workers=workers, report=report)
         middle = default_count(scale)
         return estimates, [(f"{figure}-{task}-{radius}", estimates_figure(estimates, middle, radius)) for radius in RADII]
-
-
-@contextmanager
-def _progress_bar(name: str, wanted: bool) -> Iterator[Report | None]:
-    """A bar on the error stream, when a person is looking."""
-    if not (wanted and sys.stderr.isatty()):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report

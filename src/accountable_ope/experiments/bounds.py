@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..interval import Prepared, bound_prepared, prepare
+from ..parallel import Report
 from ..result import Status, ValueInterval
 from ..transitions import Transitions
 from .classes import QClass, q_classes
-from .running import Report, run_cells
+from .running import run_cells
 from .scale import Scale
 from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, truth
 

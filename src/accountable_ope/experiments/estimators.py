@@ -20,13 +20,14 @@ from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_pol
 from ..features import RandomFourier
 from ..fitting import descend, fit_q
 from ..linear_q import LinearQ
+from ..parallel import Report
 from ..quadratic import Quadratic
 from ..result import Status
 from ..statistic import kernel_statistic
 from ..transitions import Transitions
 from ..validation import FloatArray
 from .classes import NORM_FACTOR, RIDGE, Pilot
-from .running import Report, run_cells
+from .running import run_cells
 from .scale import Scale
 from .setting import DELTA, DISCOUNT, KERNEL, Setting, assumptions, truth
 

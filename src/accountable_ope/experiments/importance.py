@@ -19,10 +19,11 @@ from ..baselines.bounds import betting_lower, hcope_lower, split_hcope_lower
 from ..baselines.importance_sampling import EpisodeReturns, episode_returns, return_range
 from ..environments.control_task import monte_carlo_value, roll_out
 from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
+from ..parallel import Report
 from ..transitions import Transitions
 from .bounds import BoundCell
 from .classes import QClass, q_classes
-from .running import Report, run_cells
+from .running import run_cells
 from .scale import Scale
 from .setting import DELTA, DISCOUNT, FEATURES, Setting, trial_seed
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidFile
-from ..io.files import whole_file
+from ..io.pages import around, fill, table
 from .bounds import BoundRow
 from .estimators import EstimateRow
 from .importance import PAPER_THRESHOLD, LowerRow
@@ -22,14 +20,12 @@ AXIS_NAMES = {"n": "n", "delta": "1 - delta", "temperature": "temperature", "fea
 
 def check_page(path: Path, name: str) -> None:
     """Before any work: does the page exist, and has it the marks?"""
-    _around(path, name)
+    around(path, *_marks(name))
 
 
 def write_page(path: Path, name: str, rows: Sequence[Any], scale: Scale) -> None:
     """Replace what stands between the marks of this experiment."""
-    before, after = _around(path, name)
-    with whole_file(path) as partial:
-        partial.write_text(f"{before}\n\n{markdown(rows, scale)}\n\n{after}", encoding="utf-8")
+    fill(path, *_marks(name), markdown(rows, scale))
 
 
 def markdown(rows: Sequence[Any], scale: Scale) -> str:
@@ -161,16 +157,8 @@ def _list(findings: Sequence[Finding]) -> list[str]:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+    return [*table(header, rows), ""]
 
 
-def _around(path: Path, name: str) -> tuple[str, str]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidFile(f"{os.fspath(path)} cannot be read: {error}") from error
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise InvalidFile(f"{path} must have the lines {begin!r} and {end!r}, once each and in this order.")
-    return text[: text.index(begin) + len(begin)], text[text.index(end) :]
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

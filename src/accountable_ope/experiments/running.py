@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import fields
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from ..errors import AopeError, InvalidFile
+from ..errors import InvalidFile
 from ..io.files import whole_file
-from ..validation import whole
+from ..parallel import Report, as_finished, processes
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-Report = Callable[[int, int], None]
-"""Called with the number of cells that are done and the number of all."""
 
 
 class Cell(Protocol[R_co]):
@@ -47,7 +40,7 @@ def run_cells(
 
     workers: processes; None: one per core; 1: none but this one.
     """
-    processes = (os.cpu_count() or 1) if workers is None else whole(workers, "workers", least=1)
+    cores = processes(workers)
     kept = None if folder is None else _Parts(folder, row_type)
     found: dict[str, Sequence[R]] = {}
     missing = []
@@ -59,7 +52,7 @@ def run_cells(
             found[cell.name] = rows
     if report is not None:
         report(len(found), len(cells))
-    with closing(_results(missing, processes)) as results:
+    with closing(as_finished(_run, missing, cores)) as results:
         for cell, rows in results:
             if kept is not None:
                 kept.write(cell.name, rows)
@@ -116,24 +109,3 @@ class _Parts:
 def _run(cell: Cell[R]) -> Sequence[R]:
     with threadpool_limits(limits=1):
         return cell.run()
-
-
-def _results(cells: Sequence[Cell[R]], workers: int) -> Generator[tuple[Cell[R], Sequence[R]], None, None]:
-    """Cells with their rows, as they are finished."""
-    if workers == 1 or len(cells) < 2:
-        for cell in cells:
-            yield cell, _run(cell)
-        return
-    # Fresh interpreters: a process that is forked while threads of a numerical library run may never wake up.
-    with ProcessPoolExecutor(min(workers, len(cells)), mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_run, cell): cell for cell in cells}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BrokenProcessPool as error:
-            raise AopeError(
-                "A worker process was killed, perhaps for want of memory: use fewer `workers`. Finished cells are kept where a "
-                "folder was given."
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)

@@ -12,7 +12,7 @@ from ..environments.control_task import ControlTask, roll_out
 from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, measured_value, softmax_policy
 from ..kernels import Gaussian
 from ..policy import DiscretePolicy
-from ..transitions import Transitions
+from ..transitions import Transitions, first_rows
 
 DISCOUNT = 0.95
 DELTA = 0.1
@@ -57,24 +57,7 @@ def draw_rows(task: str, temperature: float, n: int, seed: int) -> Transitions:
     parts: list[Transitions] = []
     while sum(map(len, parts)) < n:
         parts.append(roll_out(control, policy, rng, episodes=max(1, -(-n // control.horizon))))
-    return join(parts).rows(np.arange(n))
-
-
-def join(parts: list[Transitions]) -> Transitions:
-    """Data one after the other, episodes numbered on."""
-    episodes, first = [], 0
-    for part in parts:
-        assert part.episodes is not None
-        episodes.append(part.episodes + first)
-        first += int(part.episodes.max()) + 1
-    return Transitions(
-        states=np.concatenate([part.states for part in parts]),
-        actions=np.concatenate([part.actions for part in parts]),
-        rewards=np.concatenate([part.rewards for part in parts]),
-        next_states=np.concatenate([part.next_states for part in parts]),
-        terminated=np.concatenate([part.terminated for part in parts]),
-        episodes=np.concatenate(episodes),
-    )
+    return first_rows(parts, n)
 
 
 def trial_seed(*what: object) -> int:

@@ -7,7 +7,6 @@ classes and not closures so that they can be sent to other processes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Protocol
@@ -16,7 +15,7 @@ import numpy as np
 
 from ..environments.tabular import TabularMDP
 from ..errors import InvalidInput
-from ..transitions import Transitions
+from ..transitions import Transitions, first_rows
 from ..validation import FloatArray
 
 
@@ -166,22 +165,3 @@ class Simulated:
             except InvalidInput as error:
                 refused = error
         raise refused
-
-
-def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
-    """The first n rows of several logs, one after the other, with episodes counted on."""
-    if len(parts) == 1 and len(parts[0]) == n:
-        return parts[0]
-    labels, used = [], 0
-    for part in parts:
-        assert part.episodes is not None
-        labels.append(part.episodes + used)
-        used += int(part.episodes.max()) + 1
-    return Transitions(
-        np.concatenate([part.states for part in parts])[:n],
-        np.concatenate([part.actions for part in parts])[:n],
-        np.concatenate([part.rewards for part in parts])[:n],
-        np.concatenate([part.next_states for part in parts])[:n],
-        np.concatenate([part.terminated for part in parts])[:n],
-        np.concatenate(labels)[:n],
-    )

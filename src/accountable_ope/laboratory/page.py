@@ -7,8 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import InvalidFile
-from ..io.files import whole_file
+from ..io.pages import around, fill, table
 from .summary import Coverage
 
 BEGIN, END = "<!-- coverage table: begin -->", "<!-- coverage table: end -->"
@@ -37,38 +36,23 @@ def markdown_tables(rows: Sequence[Coverage]) -> str:
             f"Fraction covered, the lowest over n, with its 95% Clopper-Pearson interval ({counted} trials at every n; "
             f"claimed: {levels}).",
             "",
-            *_table(["family", *methods], lowest),
+            *table(["family", *methods], lowest),
             "",
             "Mean normalised width; a dash: every interval was the whole range of values; a percentage: so many were.",
             "",
-            *_table(["family", "n", *methods], widths),
+            *table(["family", "n", *methods], widths),
         ]
     )
 
 
 def write_page(path: str | os.PathLike[str], rows: Sequence[Coverage]) -> None:
     """Put the tables between the marks of a page that exists, in place of what stands there."""
-    page = Path(path)
-    before, after = _around(page)
-    with whole_file(page) as partial:
-        partial.write_text(f"{before}{BEGIN}\n\n{markdown_tables(rows)}\n\n{END}{after}", encoding="utf-8")
+    fill(Path(path), BEGIN, END, markdown_tables(rows))
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
     """Refuse a page that has no place for the tables, before any work."""
-    _around(Path(path))
-
-
-def _around(page: Path) -> tuple[str, str]:
-    try:
-        text = page.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(f"{page} cannot be read: {error}") from error
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise InvalidFile(f"{page} must contain the lines {BEGIN!r} and {END!r}, between which the tables go.")
-    return before, after
+    around(Path(path), BEGIN, END)
 
 
 def _lowest(rows: Sequence[Coverage]) -> str:
@@ -89,7 +73,3 @@ def _width(row: Coverage | None) -> str:
         return "empty"
     notes = [f"{100 * share:.0f}% {word}" for share, word in ((row.vacuous, "whole"), (row.inconsistent, "empty")) if share > 0]
     return f"{row.width:.3g}" + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]

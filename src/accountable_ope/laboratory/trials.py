@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing import get_context
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..errors import AopeError, InvalidInput
+from ..parallel import Report, as_finished, processes
 from ..validation import probability_level, whole
 from .family import Family
 from .methods import Method, evaluate, known_methods, methods_named
@@ -23,9 +21,6 @@ from .store import TrialFolder
 from .trial import Trial
 
 DEFAULT_COUNTS = (300, 1000, 3000)
-
-Report = Callable[[int, int], None]
-"""Called with the number of data sets that are done and the number of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +97,7 @@ def run_trials(
     wanted = methods_named() if chosen is None else tuple(chosen)
     probability_level(delta)
     whole(trials, "trials", least=1)
-    processes = (os.cpu_count() or 1) if workers is None else whole(workers, "workers", least=1)
+    cores = processes(workers)
     sizes = tuple(dict.fromkeys(whole(n, "n", least=2) for n in counts))
     for name, listed in (("family", families), ("n", sizes), ("radius", wanted)):
         if not listed:
@@ -116,12 +111,12 @@ def run_trials(
     chunks = [
         chunk
         for one, n, applying in cells
-        for chunk in _chunks(one, n, applying, trials, delta, rows, _chunk_size(n, trials, processes))
+        for chunk in _chunks(one, n, applying, trials, delta, rows, _chunk_size(n, trials, cores))
     ]
     total, done = sum(len(chunk.trials) for chunk in chunks), 0
     if report is not None:
         report(done, total)
-    with closing(_results(chunks, processes)) as results:
+    with closing(as_finished(run_chunk, chunks, cores)) as results:
         for chunk, found in results:
             if kept is not None:
                 kept.write(found)
@@ -196,24 +191,3 @@ def _chunks(
 def _chunk_size(n: int, trials: int, workers: int) -> int:
     """As many data sets as take about as long as a few of the largest, and no fewer files than workers."""
     return max(1, min(50, max(5, 300_000 // n), -(-trials // workers)))
-
-
-def _results(chunks: Sequence[Chunk], workers: int) -> Generator[tuple[Chunk, tuple[Trial, ...]], None, None]:
-    """Chunks with their rows, as they are finished."""
-    if workers == 1 or len(chunks) < 2:
-        for chunk in chunks:
-            yield chunk, run_chunk(chunk)
-        return
-    # Fresh interpreters: a process that is forked while threads of a numerical library run may never wake up.
-    with ProcessPoolExecutor(min(workers, len(chunks)), mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(run_chunk, chunk): chunk for chunk in chunks}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BrokenProcessPool as error:
-            raise AopeError(
-                "A worker process was killed, perhaps for want of memory: use fewer `workers`. Finished trials are kept where "
-                "a folder was given."
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
