@@ -26,7 +26,7 @@ from accountable_ope.programs.certificate import Certificate
 from accountable_ope.programs.ellipsoid_ball import Decomposition, decompose
 from accountable_ope.programs.extreme import FeasibleSet, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role
-from accountable_ope.quadratic import Quadratic
+from accountable_ope.programs.quadratic import Quadratic
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 TARGET, TARGET_SIZE = 100.0, 100

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from accountable_ope.kernels import Gaussian
-from accountable_ope.reductions.numpy_tiles import TileOptions, pair_sums
+from accountable_ope.kernels.kernel import Gaussian
+from accountable_ope.statistics.engines.tiles import TileOptions, pair_sums
 
 Matrix = np.ndarray[Any, np.dtype[Any]]
 Method = Callable[[], Matrix]

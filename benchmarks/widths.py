@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import accountable_ope as aope
+from accountable_ope.bounds.value import bound_prepared, prepare
 from accountable_ope.environments import PlantedMDP
-from accountable_ope.interval import bound_prepared, prepare
 
 CASES = (
     (10, 1000, False), (10, 3000, False), (10, 10_000, False), (10, 30_000, False), (5, 1000, False), (5, 5000, False),

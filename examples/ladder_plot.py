@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import accountable_ope as aope
+from accountable_ope.bounds.value import bound_prepared, prepare
 from accountable_ope.environments import PlantedMDP
-from accountable_ope.interval import bound_prepared, prepare
 from accountable_ope.report.plots import new_figure, save_figure
 
 FINITE, DECLARED, ASYMPTOTIC = "#1a7f5a", "#2b6cb0", "#c07a2b"

@@ -24,7 +24,7 @@ import numpy as np
 import accountable_ope as aope
 from accountable_ope.environments import PuckMountain, monte_carlo_value, roll_out, softmax_policy
 from accountable_ope.experiments.setting import draw_rows
-from accountable_ope.policy import state_action_points
+from accountable_ope.problem.policy import state_action_points
 
 TASK, TARGET, BEHAVIOUR = "puck-mountain", 0.1, 1.0
 EPISODES, SEED = 50, 2020

@@ -23,7 +23,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 import accountable_ope.environments.gymnasium_tasks  # noqa: F401  registers the environments
 from accountable_ope.environments.control_task import monte_carlo_value
 from accountable_ope.environments.softmax import QNetwork
-from accountable_ope.policy import DiscretePolicy
+from accountable_ope.problem.policy import DiscretePolicy
 
 STEPS = 100_000
 SETTINGS = {

@@ -5,64 +5,52 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# what the analyst asserts
-from .assumptions import Assumptions, RelativeNorm
+from .bounds.interval import ClassCertificates, Status, ValueInterval
 
-# the steps of bound_value
-from .bellman import BellmanSystem, bellman_residuals, bellman_system
+# bounds, and files
+from .bounds.value import Prepared, bound_ladder, bound_prepared, bound_value, prepare
+
+# the class of Q functions
+from .classes.features import FeatureMap, KernelSections, Precomputed, RandomFourier, TabularFeatures
 
 # errors
 from .errors import AopeError, InvalidFile, InvalidInput, MissingExtra
-
-# the class of Q functions
-from .features import FeatureMap, KernelSections, Precomputed, RandomFourier, TabularFeatures
-
-# bounds, and files
-from .interval import Prepared, bound_ladder, bound_prepared, bound_value, prepare
 from .io.parquet import load_starts, load_transitions, save_starts, save_transitions
 
 # test kernels
-from .kernels import Gaussian, Kernel, Laplace, Product, Tabular
+from .kernels.kernel import Gaussian, Kernel, Laplace, Product, Tabular
+
+# what the analyst asserts
+from .problem.assumptions import Assumptions, RelativeNorm
 
 # the target policy
-from .policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
+from .problem.policy import DeterministicPolicy, DiscretePolicy, Policy, SampledPolicy, TabulatedPolicy
+
+# data
+from .problem.transitions import StartStates, Transitions
 
 # the small program, and results
 from .programs.certificate import Certificate, SolveStatus
 from .programs.ellipsoid_ball import decompose
 from .programs.extreme import FeasibleSet, extreme_value, least_correction
-from .quadratic import Quadratic
-from .radius import Guarantee, Radius
-from .reductions.numpy_tiles import TileOptions
-from .result import ClassCertificates, Status, ValueInterval
-from .statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
+from .programs.quadratic import Quadratic
+from .radii.registry import Guarantee, Radius
 
-# data
-from .transitions import StartStates, Transitions
+# the steps of bound_value
+from .statistics.bellman import BellmanSystem, bellman_residuals, bellman_system
+from .statistics.engines.tiles import TileOptions
+from .statistics.statistic import KernelStatistic, kernel_statistic, kernel_statistics, u_statistic, v_statistic
 
 if TYPE_CHECKING:
-    from .asymptotic import AndersonRubinInterval, SandwichInterval, anderson_rubin_interval, sandwich_interval
-    from .average_reward import bound_average_reward
-
     # intervals of others, to compare with
     from .baselines import BaselineInterval, importance_sampling_interval
-    from .diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
-    from .feature_kernel import RandomFeatureKernel
-    from .findings import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome
-    from .finite_features import bound_by_finite_features
-    from .fitting import fit_q
-    from .io.minari import load_minari, save_minari
-    from .linear_q import LinearQ, load_linear_q, save_linear_q
-    from .monitor import Decision, Look, Monitor, MonitorReport
-    from .neural import (
-        NeuralCandidate,
-        NeuralSelection,
-        NeuralTraining,
-        select_neural_features,
-        train_neural_features,
-    )
-    from .neural_features import NeuralFeatures
-    from .selection import (
+    from .bounds.asymptotic import AndersonRubinInterval, SandwichInterval, anderson_rubin_interval, sandwich_interval
+    from .bounds.average_reward import bound_average_reward
+    from .bounds.diagnosis import CorrectedQ, Correction, CorrectionStatus, Diagnosis, QColumns, Verdict, correct, diagnose
+    from .bounds.findings import Curve, Flip, FlipOutcome, LeastNorm, RowsNeeded, RowsOutcome
+    from .bounds.finite_features import bound_by_finite_features
+    from .bounds.monitor import Decision, Look, Monitor, MonitorReport
+    from .bounds.selection import (
         PAPER_BANDWIDTHS,
         Selection,
         bound_rkhs,
@@ -72,8 +60,20 @@ if TYPE_CHECKING:
         select,
         state_choice,
     )
-    from .sensitivity import Study, study
-    from .wild import wild_radius
+    from .bounds.sensitivity import Study, study
+    from .classes.linear_q import LinearQ, load_linear_q, save_linear_q
+    from .classes.neural import NeuralFeatures
+    from .fitting.least_loss import fit_q
+    from .fitting.neural import (
+        NeuralCandidate,
+        NeuralSelection,
+        NeuralTraining,
+        select_neural_features,
+        train_neural_features,
+    )
+    from .io.minari import load_minari, save_minari
+    from .kernels.random_features import RandomFeatureKernel
+    from .radii.wild import wild_radius
 
 __version__ = "0.1.0"
 
@@ -186,7 +186,7 @@ __all__ = [
 # What not every program needs is imported when it is first asked for: it would add a third to the time of the import.
 _LATER = (
     (
-        "asymptotic",
+        "bounds.asymptotic",
         (
             "AndersonRubinInterval",
             "SandwichInterval",
@@ -194,10 +194,10 @@ _LATER = (
             "sandwich_interval",
         ),
     ),
-    ("average_reward", ("bound_average_reward",)),
+    ("bounds.average_reward", ("bound_average_reward",)),
     ("baselines", ("BaselineInterval", "importance_sampling_interval")),
     (
-        "diagnosis",
+        "bounds.diagnosis",
         (
             "CorrectedQ",
             "Correction",
@@ -209,21 +209,21 @@ _LATER = (
             "diagnose",
         ),
     ),
-    ("feature_kernel", ("RandomFeatureKernel",)),
-    ("finite_features", ("bound_by_finite_features",)),
-    ("fitting", ("fit_q",)),
+    ("kernels.random_features", ("RandomFeatureKernel",)),
+    ("bounds.finite_features", ("bound_by_finite_features",)),
+    ("fitting.least_loss", ("fit_q",)),
     ("io.minari", ("load_minari", "save_minari")),
     (
-        "linear_q",
+        "classes.linear_q",
         (
             "LinearQ",
             "load_linear_q",
             "save_linear_q",
         ),
     ),
-    ("monitor", ("Decision", "Look", "Monitor", "MonitorReport")),
+    ("bounds.monitor", ("Decision", "Look", "Monitor", "MonitorReport")),
     (
-        "neural",
+        "fitting.neural",
         (
             "NeuralCandidate",
             "NeuralSelection",
@@ -232,9 +232,9 @@ _LATER = (
             "train_neural_features",
         ),
     ),
-    ("neural_features", ("NeuralFeatures",)),
+    ("classes.neural", ("NeuralFeatures",)),
     (
-        "selection",
+        "bounds.selection",
         (
             "PAPER_BANDWIDTHS",
             "Selection",
@@ -246,9 +246,9 @@ _LATER = (
             "state_choice",
         ),
     ),
-    ("findings", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome")),
-    ("sensitivity", ("Study", "study")),
-    ("wild", ("wild_radius",)),
+    ("bounds.findings", ("Curve", "Flip", "FlipOutcome", "LeastNorm", "RowsNeeded", "RowsOutcome")),
+    ("bounds.sensitivity", ("Study", "study")),
+    ("radii.wild", ("wild_radius",)),
 )
 
 

@@ -7,16 +7,16 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from .assumptions import Assumptions
-from .features import RandomFourier
-from .interval import bound_ladder
+from .bounds.interval import ValueInterval
+from .bounds.value import bound_ladder
+from .classes.features import RandomFourier
 from .io.parquet import read_start_file, read_transition_file
-from .kernels import Gaussian
-from .policy import TabulatedPolicy
-from .radius import LADDER
-from .reductions.numpy_tiles import Progress
-from .result import ValueInterval
-from .transitions import Transitions
+from .kernels.kernel import Gaussian
+from .problem.assumptions import Assumptions
+from .problem.policy import TabulatedPolicy
+from .problem.transitions import Transitions
+from .radii.registry import LADDER
+from .statistics.engines.tiles import Progress
 
 FOLDER = "data"
 DEMO_COMMAND = (

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.diagnosis import anchor_values
+from accountable_ope.bounds.diagnosis import anchor_values
 from accountable_ope.environments import PlantedMDP, chain
 from command import aope_command
 

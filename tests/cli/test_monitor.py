@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.bounds.monitor import Monitor, read_history
 from accountable_ope.environments import clinic
-from accountable_ope.monitor import Monitor, read_history
 from command import aope_command
 from planted_files import MDP, write_planted_files
 from planted_files import OPTIONS as PLANTED

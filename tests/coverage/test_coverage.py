@@ -8,7 +8,7 @@ more sizes, on all families.
 
 import pytest
 
-import accountable_ope.radius as radius_module
+import accountable_ope.radii.registry as radius_module
 from accountable_ope.laboratory import (
     Coverage,
     Family,

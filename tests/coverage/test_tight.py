@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-import accountable_ope.radius as radius_module
-from accountable_ope.assumptions import ValueRanges
-from accountable_ope.concentration.martingale import self_normalized
+import accountable_ope.radii.registry as radius_module
 from accountable_ope.laboratory import Coverage, Family, early_stopper, fair_coin, methods_named, run_trials, summarise
-from accountable_ope.radius import RULES, LossKind, Method, RadiusInputs, RadiusRule
-from accountable_ope.self_normalized import BALANCE
+from accountable_ope.problem.assumptions import ValueRanges
+from accountable_ope.radii.martingale import self_normalized
+from accountable_ope.radii.registry import RULES, LossKind, Method, RadiusInputs, RadiusRule
+from accountable_ope.radii.self_normalized import BALANCE
 
 DELTA = 0.1
 WASTEFUL = ("hoeffding", "hoeffding-u", "hoeffding-printed")

@@ -24,8 +24,8 @@ from accountable_ope.environments.control_task import (
 from accountable_ope.environments.inverted_pendulum import FALLEN, InvertedPendulum
 from accountable_ope.environments.puck_mountain import PuckMountain
 from accountable_ope.errors import InvalidInput
-from accountable_ope.policy import DiscretePolicy
-from accountable_ope.transitions import StartStates, Transitions
+from accountable_ope.problem.policy import DiscretePolicy
+from accountable_ope.problem.transitions import StartStates, Transitions
 from accountable_ope.validation import FloatArray, IntArray
 
 TASKS = [PuckMountain(), InvertedPendulum()]

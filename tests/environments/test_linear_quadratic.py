@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
+from accountable_ope.classes.features import FeatureMap
 from accountable_ope.environments import LinearQuadratic, QuadraticFeatures, planar_regulator, scalar_regulator
 from accountable_ope.errors import InvalidInput
-from accountable_ope.features import FeatureMap
-from accountable_ope.policy import DeterministicPolicy, SampledPolicy
+from accountable_ope.problem.policy import DeterministicPolicy, SampledPolicy
 from accountable_ope.validation import FloatArray
 
 MDPS = [scalar_regulator(0.9), planar_regulator(0.9), scalar_regulator(0.8, action_noise=0.0)]

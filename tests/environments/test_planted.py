@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from accountable_ope.classes.features import FeatureMap, RandomFourier
 from accountable_ope.environments import PlantedFeatures, PlantedMDP
 from accountable_ope.errors import InvalidInput
-from accountable_ope.features import FeatureMap, RandomFourier
 from accountable_ope.validation import FloatArray, IntArray
 
 ACTIONS = np.array([-1.0, 0.0, 1.0])

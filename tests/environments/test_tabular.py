@@ -10,7 +10,7 @@ import pytest
 
 from accountable_ope.environments import TabularMDP, bandit, chain, clinic, mixture, random_tabular, rare_jump, softmax_table
 from accountable_ope.errors import InvalidInput
-from accountable_ope.transitions import Transitions
+from accountable_ope.problem.transitions import Transitions
 from accountable_ope.validation import FloatArray
 
 

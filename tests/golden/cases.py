@@ -11,9 +11,10 @@ import numpy as np
 
 import accountable_ope as aope
 from accountable_ope.laboratory import FAMILY_NAMES, family_named
-from accountable_ope.radius import RULES
+from accountable_ope.radii.registry import RULES
 
 CASES = {}
+UNION = [aope.RandomFourier(8, h, 3) for h in (0.5, 1.0, 2.0)]
 
 
 def case(name):
@@ -103,11 +104,7 @@ for _radius in ("azuma", "certified"):
     case(f"no norm {_radius}")(lambda r=_radius: numbers(bound("tabular-50", 300, r, change={"norm_bound": None})))
     case(f"pointwise {_radius}")(lambda r=_radius: numbers(bound("planted-60", 300, r, pointwise=True)))
     case(f"one step {_radius}")(lambda r=_radius: numbers(bound("planted-60", 300, r, change={"one_step_range": 0.4})))
-    case(f"union {_radius}")(
-        lambda r=_radius: numbers(
-            bound("planted-60", 300, r, features=[aope.RandomFourier(8, h, 3) for h in (0.5, 1.0, 2.0)], change={"norm_bound": 5.0})
-        )
-    )
+    case(f"union {_radius}")(lambda r=_radius: numbers(bound("planted-60", 300, r, features=UNION, change={"norm_bound": 5.0})))
     case(f"refuted {_radius}")(
         lambda r=_radius: numbers(
             bound("planted-60", 2000, r, features=aope.RandomFourier(3, 3.0, 1, intercept=False), change={"norm_bound": 0.2})
@@ -124,7 +121,7 @@ for _radius in ("azuma", "certified"):
 
 @case("precomputed certified")
 def precomputed():
-    family, data = drawn("planted-60", 300)
+    family, _ = drawn("planted-60", 300)
     rng = np.random.default_rng(3)
     columns = aope.Precomputed(rng.normal(size=(300, 4)), rng.normal(size=(300, 4)), rng.normal(size=(len(family.starts), 4)))
     return numbers(bound("planted-60", 300, "certified", features=columns, change={"norm_bound": 0.5}))
@@ -189,7 +186,9 @@ def finite_features():
 @case("selected certified")
 def selected():
     family, data = drawn("planted-60", 600)
-    interval, chosen = aope.bound_selected(data, family.starts, family.policy, assumptions=replace(family.assumptions, norm_bound=5.0))
+    interval, chosen = aope.bound_selected(
+        data, family.starts, family.policy, assumptions=replace(family.assumptions, norm_bound=5.0)
+    )
     return [*numbers(interval), float(chosen.kernel.bandwidth), *(one.held_out_loss for one in chosen.table)]
 
 

@@ -1,4 +1,4 @@
-"""Write golden.json anew: python tests/golden/write.py. Only where a change of the numbers is meant; name the reason in EXCEPTIONS."""
+"""Write golden.json anew: python tests/golden/write.py. Only where other numbers are meant; name the reason."""
 
 import json
 from pathlib import Path

@@ -22,7 +22,7 @@ import accountable_ope as aope
 from accountable_ope.environments.control_task import roll_out
 from accountable_ope.environments.inverted_pendulum import InvertedPendulum
 from accountable_ope.io.minari import load_minari, new_minari_folder, save_minari
-from accountable_ope.policy import DiscretePolicy
+from accountable_ope.problem.policy import DiscretePolicy
 
 FIELDS = ("states", "actions", "rewards", "next_states", "terminated", "episodes")
 

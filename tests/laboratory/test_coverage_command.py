@@ -9,15 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import accountable_ope.cli.coverage  # noqa: F401  (registers the command)
-import accountable_ope.radius as radius_module
+import accountable_ope.radii.registry as radius_module
+from accountable_ope.bounds.interval import Status
 from accountable_ope.cli.application import app
 from accountable_ope.errors import AopeError, InvalidInput
 from accountable_ope.laboratory import Method, fair_coin, families_named, methods_named, run_trials, summarise
 from accountable_ope.laboratory.page import BEGIN, END
-from accountable_ope.radius import Guarantee
+from accountable_ope.radii.registry import Guarantee
 from accountable_ope.report.coverage_plot import coverage_figure
 from accountable_ope.report.plots import save_figure
-from accountable_ope.result import Status
 
 QUICK = ["coverage", "--family", "fair-coin", "--radius", "azuma", "--n", "60", "--trials", "12", "--workers", "1"]
 

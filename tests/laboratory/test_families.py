@@ -5,14 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from accountable_ope.assumptions import value_ranges
-from accountable_ope.contradictions import check_data
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.errors import InvalidInput
 from accountable_ope.laboratory import FAMILY_NAMES, DataKind, early_stopper, families_named, family_named
 from accountable_ope.laboratory.continuous import LENGTH, planted_box
 from accountable_ope.laboratory.draws import Greedy, Pooled, Simulated, StopWhenExtreme
-from accountable_ope.policy import state_action_points
+from accountable_ope.problem.assumptions import value_ranges
+from accountable_ope.problem.contradictions import check_data
+from accountable_ope.problem.policy import state_action_points
 
 
 def true_values(family, data):

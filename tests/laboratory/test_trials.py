@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import accountable_ope.interval as interval_module
+import accountable_ope.bounds.value as interval_module
+from accountable_ope.bounds.interval import Status
 from accountable_ope.errors import InvalidFile, InvalidInput
 from accountable_ope.laboratory import (
     Draw,
@@ -23,8 +24,7 @@ from accountable_ope.laboratory import (
     summarise,
     trial_seed,
 )
-from accountable_ope.radius import Guarantee
-from accountable_ope.result import Status
+from accountable_ope.radii.registry import Guarantee
 
 AZUMA = methods_named(["azuma"])
 BOTH = methods_named(["azuma", "hoeffding"])

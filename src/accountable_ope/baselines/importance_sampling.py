@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..policy import Policy
-from ..transitions import Transitions
+from ..problem.policy import Policy
+from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, plural, same_rows, vector, whole
 
 LARGEST = 1e150

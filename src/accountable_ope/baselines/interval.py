@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..policy import Policy
-from ..transitions import Transitions
+from ..problem.policy import Policy
+from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, hcope_interval
 from .importance_sampling import Range, episode_returns, truncation_gap

@@ -17,11 +17,11 @@ from ..io.files import whole_file
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..bounds.interval import ValueInterval
     from ..parallel import Report
-    from ..reductions.numpy_tiles import Progress
+    from ..problem.transitions import Transitions
     from ..report.document import Document
-    from ..result import ValueInterval
-    from ..transitions import Transitions
+    from ..statistics.engines.tiles import Progress
 
 EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT = 2, 3, 4
 
@@ -36,7 +36,7 @@ app = typer.Typer(
 
 def exit_code(intervals: Sequence[ValueInterval]) -> int:
     """0 when an interval says something and no class was refuted, else why not."""
-    from ..result import Status
+    from ..bounds.interval import Status
 
     statuses = {interval.status for interval in intervals}
     if Status.INCONSISTENT in statuses:

@@ -44,10 +44,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..kernels import Kernel
-    from ..reductions.numpy_tiles import Progress, TileOptions
-    from ..result import ValueInterval
-    from ..transitions import Transitions
+    from ..bounds.interval import ValueInterval
+    from ..kernels.kernel import Kernel
+    from ..problem.transitions import Transitions
+    from ..statistics.engines.tiles import Progress, TileOptions
     from .inputs import Problem
 
 
@@ -101,10 +101,10 @@ def bound(
     as_json: AsJson = False,
 ) -> None:
     """Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."""
-    from ..interval import DEFAULT_RADIUS, bound_ladder
-    from ..radius import AVERAGE_LADDER, LADDER
-    from ..reductions.numpy_tiles import TileOptions
-    from ..selection import state_choice
+    from ..bounds.selection import state_choice
+    from ..bounds.value import DEFAULT_RADIUS, bound_ladder
+    from ..radii.registry import AVERAGE_LADDER, LADDER
+    from ..statistics.engines.tiles import TileOptions
     from .inputs import read_problem
 
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
@@ -170,8 +170,8 @@ def _choose_earlier(
     choice: ClassChoice, problem: Problem, discount: float, earlier_share: float
 ) -> tuple[ClassChoice, Transitions, int]:
     """Bandwidths by the median rule (kernel, RKHS) or by held-out loss (random features), on the earliest rows."""
-    from ..policy import state_action_points
-    from ..selection import median_bandwidth, select
+    from ..bounds.selection import median_bandwidth, select
+    from ..problem.policy import state_action_points
 
     if choice.tabular:
         raise InvalidInput("--earlier-share chooses bandwidths, and --tabular has none.")
@@ -204,8 +204,8 @@ def _average_ladder(
     options: TileOptions,
     progress: Progress | None,
 ) -> tuple[ValueInterval, ...]:
-    from ..average_reward import bound_average_reward
-    from ..features import RandomFourier, TabularFeatures
+    from ..bounds.average_reward import bound_average_reward
+    from ..classes.features import RandomFourier, TabularFeatures
 
     classes = [one for one in choice.classes(problem) if isinstance(one, (RandomFourier, TabularFeatures))]
     return tuple(

@@ -23,8 +23,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Validate a file of transitions and describe it, before any statistics."""
-    from ..contradictions import check_rewards
     from ..io.parquet import read_transition_file
+    from ..problem.contradictions import check_rewards
     from ..report.document import description_document
     from ..validation import ordered_pair
     from .text import print_description

@@ -72,7 +72,7 @@ def diagnose(
     as_json: AsJson = False,
 ) -> None:
     """Diagnose an existing Q estimate: is it consistent with the data, what does it imply, and where is it wrong?"""
-    from ..diagnosis import diagnose as diagnose_q
+    from ..bounds.diagnosis import diagnose as diagnose_q
     from ..report.document import diagnosis_document
     from ..report.plots import new_figure, save_figure, witness_figure
     from .inputs import read_problem, read_q
@@ -141,8 +141,8 @@ def correct(
     as_json: AsJson = False,
 ) -> None:
     """Correct an existing Q estimate by the smallest change that makes it consistent with the data."""
-    from ..diagnosis import CorrectionStatus
-    from ..diagnosis import correct as correct_q
+    from ..bounds.diagnosis import CorrectionStatus
+    from ..bounds.diagnosis import correct as correct_q
     from ..report.document import correction_document
     from .inputs import read_problem, read_q
     from .text import print_correction

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bellman import QFunction
-from ..diagnosis import AnyQ, QColumns
+from ..bounds.diagnosis import AnyQ, QColumns
+from ..classes.features import FeatureMap, KernelSections, RandomFourier, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
-from ..features import FeatureMap, KernelSections, RandomFourier, TabularFeatures
 from ..io.parquet import AT_NEXT, AT_STATE, StartFile, TransitionFile, read_start_file, read_transition_file
-from ..kernels import Gaussian, Kernel, Laplace, Tabular
-from ..policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
-from ..transitions import StartStates, Transitions
+from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
+from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
+from ..problem.transitions import StartStates, Transitions
+from ..statistics.bellman import QFunction
 from ..validation import FloatArray
 
 MEMORY_LIMIT = 16 * 2**30

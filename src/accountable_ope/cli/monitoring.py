@@ -41,10 +41,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..features import FeatureMap
+    from ..bounds.monitor import Decision, Look, Monitor, MonitorReport
+    from ..classes.features import FeatureMap
     from ..io.parquet import StartFile, TransitionFile
-    from ..monitor import Decision, Look, Monitor, MonitorReport
-    from ..policy import Policy
+    from ..problem.policy import Policy
     from ..report.document import Document
 
 SHOWN = 20
@@ -93,9 +93,9 @@ def monitor(
 
     A batch that was taken in before, by name and content, is left out; a batch that is refused changes nothing.
     """
+    from ..bounds.interval import Status
+    from ..bounds.monitor import Monitor, read_history
     from ..io.parquet import read_start_file, read_transition_file
-    from ..monitor import Monitor, read_history
-    from ..result import Status
 
     if terminates is None and horizon is None and not terminal_reward:
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
@@ -159,7 +159,7 @@ def _policy(
     """The target policy by name, or from the columns of all files together."""
     import numpy as np
 
-    from ..policy import TabulatedPolicy
+    from ..problem.policy import TabulatedPolicy
     from .inputs import policy_from_columns, policy_from_name
 
     if name is not None:
@@ -171,7 +171,7 @@ def _policy(
 
 def _classes(choice: ClassChoice, tabular_states: str | None, policy: Policy) -> list[FeatureMap]:
     """Random Fourier features, a class per bandwidth; or one-hot features over the declared states."""
-    from ..features import RandomFourier, TabularFeatures
+    from ..classes.features import RandomFourier, TabularFeatures
 
     if tabular_states is None:
         widths = choice.feature_bandwidth or [1.0]
@@ -190,8 +190,8 @@ def _classes(choice: ClassChoice, tabular_states: str | None, policy: Policy) ->
 
 def _verdict(looks: Sequence[Look], threshold: float) -> str:
     """What is certain about the threshold, and since when."""
-    from ..monitor import first_decision
-    from ..result import Status
+    from ..bounds.interval import Status
+    from ..bounds.monitor import first_decision
 
     found = first_decision(looks, threshold)
     if found is not None:
@@ -207,7 +207,7 @@ def _print(own: Monitor, report: MonitorReport | None, threshold: float | None, 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from ..result import Status
+    from ..bounds.interval import Status
     from .text import STYLE
 
     terminal, looks = console(), own.history

@@ -11,9 +11,9 @@ import typer
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ..assumptions import Assumptions
-    from ..features import FeatureMap, KernelSections
-    from ..kernels import Kernel
+    from ..classes.features import FeatureMap, KernelSections
+    from ..kernels.kernel import Kernel
+    from ..problem.assumptions import Assumptions
     from .inputs import Problem
 
 DataFile = Annotated[Path, typer.Argument(help="Parquet file of transitions: state, action, reward, next_state, ...")]
@@ -91,7 +91,7 @@ class Declared:
     one_step_range: float | None = None
 
     def assumptions(self) -> Assumptions:
-        from ..assumptions import Assumptions, RelativeNorm
+        from ..problem.assumptions import Assumptions, RelativeNorm
 
         if self.norm_bound is not None and self.relative_norm is not None:
             raise InvalidInput("--norm-bound and --relative-norm exclude each other.")

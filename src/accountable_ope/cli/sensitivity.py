@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..findings import Curve, Flip, LeastNorm, RowsNeeded
-    from ..reductions.numpy_tiles import Progress
+    from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
     from ..report.document import Document
+    from ..statistics.engines.tiles import Progress
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
 
@@ -103,10 +103,10 @@ def sensitivity(
     as_json: AsJson = False,
 ) -> None:
     """Show how the interval depends on each assumption, and where a decision made with it would flip."""
-    from ..findings import Parameter
-    from ..reductions.numpy_tiles import TileOptions
+    from ..bounds.findings import Parameter
+    from ..bounds.sensitivity import parameter_named, study
     from ..report.document import ladder_document
-    from ..sensitivity import parameter_named, study
+    from ..statistics.engines.tiles import TileOptions
     from ..validation import number, positive
     from .inputs import read_problem
     from .text import print_ladder
@@ -276,7 +276,7 @@ def _least_text(least: LeastNorm) -> str:
 
 
 def _heading(curve: Curve) -> str:
-    from ..findings import Parameter
+    from ..bounds.findings import Parameter
 
     return "times the range" if curve.parameter is Parameter.REWARD_RANGE else curve.parameter.value
 

@@ -14,9 +14,9 @@ from .options import AsJson
 
 if TYPE_CHECKING:
     from ..environments.control_task import ControlTask
-    from ..policy import DiscretePolicy, TabulatedPolicy
+    from ..problem.policy import DiscretePolicy, TabulatedPolicy
+    from ..problem.transitions import Transitions
     from ..report.document import Document
-    from ..transitions import Transitions
 
 DISCOUNT, NORM_BOUND = 0.95, 10.0
 """What the suggested command declares: the discount of the experiments on these tasks, and a norm that users replace."""
@@ -103,7 +103,7 @@ def _tabulated(target: DiscretePolicy, data: Transitions, problem: ControlTask) 
     """The target policy at every state of the files, which is all that a file of columns can hold."""
     import numpy as np
 
-    from ..policy import TabulatedPolicy
+    from ..problem.policy import TabulatedPolicy
 
     states = np.concatenate([data.states, data.next_states, problem.starts.states])
     return TabulatedPolicy(states, target.probabilities(states), problem.actions)

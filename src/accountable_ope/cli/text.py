@@ -9,11 +9,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
+from ..bounds.diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
+from ..bounds.interval import Status, ValueInterval
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
 from ..report.comparison import comparison
-from ..result import Status, ValueInterval
 
 STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 

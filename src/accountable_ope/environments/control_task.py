@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..errors import InvalidInput
-from ..policy import DiscretePolicy
-from ..transitions import StartStates, Transitions
+from ..problem.policy import DiscretePolicy
+from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, number, whole
 
 BATCH = 20_000

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtra
-from ..transitions import StartStates
+from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
 from .control_task import Step, cut_normal
 

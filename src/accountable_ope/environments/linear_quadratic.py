@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..policy import DeterministicPolicy, SampledPolicy
-from ..transitions import StartStates, Transitions
+from ..problem.policy import DeterministicPolicy, SampledPolicy
+from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, frozen, matrix, number, whole
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..classes.features import cosine_spread
 from ..errors import InvalidInput
-from ..features import cosine_spread
-from ..policy import DiscretePolicy, state_action_points
-from ..transitions import StartStates, Transitions
+from ..problem.policy import DiscretePolicy, state_action_points
+from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, IntArray, frozen, number, positive, whole
 
 _ACTIONS: FloatArray = frozen(np.array([[-1.0], [0.0], [1.0]]))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..transitions import StartStates
+from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
 from .control_task import Step, cut_normal
 

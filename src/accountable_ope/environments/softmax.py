@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from ..errors import InvalidInput
-from ..policy import DiscretePolicy
+from ..problem.policy import DiscretePolicy
 from ..validation import FloatArray, frozen, positive
 from .control_task import ControlTask, MonteCarlo
 from .inverted_pendulum import InvertedPendulum

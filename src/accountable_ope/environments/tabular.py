@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..policy import DiscretePolicy
-from ..transitions import StartStates, Transitions
+from ..problem.policy import DiscretePolicy
+from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, float_array, frozen, number, positive, probability_rows, vector, whole
 
 

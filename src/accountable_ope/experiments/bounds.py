@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..interval import Prepared, bound_prepared, prepare
+from ..bounds.interval import Status, ValueInterval
+from ..bounds.value import Prepared, bound_prepared, prepare
 from ..parallel import Report
-from ..result import Status, ValueInterval
-from ..transitions import Transitions
+from ..problem.transitions import Transitions
 from .classes import QClass, q_classes
 from .running import run_cells
 from .scale import Scale

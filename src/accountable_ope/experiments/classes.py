@@ -11,17 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bellman import bellman_residuals
+from ..bounds.selection import pessimistic_union
+from ..classes.features import RandomFourier
+from ..classes.linear_q import LinearQ
+from ..classes.neural import NeuralFeatures
 from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, softmax_policy
 from ..errors import InvalidInput
-from ..features import RandomFourier
-from ..fitting import fit_q
-from ..linear_q import LinearQ
-from ..neural_features import NeuralFeatures
-from ..policy import state_action_points
-from ..selection import pessimistic_union
-from ..statistic import u_statistic
-from ..transitions import Transitions
+from ..fitting.least_loss import fit_q
+from ..problem.policy import state_action_points
+from ..problem.transitions import Transitions
+from ..statistics.bellman import bellman_residuals
+from ..statistics.statistic import u_statistic
 from .setting import DISCOUNT, KERNEL, draw_rows, trial_seed
 
 RIDGE = 1e-5
@@ -83,7 +83,7 @@ def _network(task: str, count: int, index: int, pilot: Pilot, batch: Transitions
     path = None if folder is None else folder / f"network_{task}_{count}_{index}_{pilot.rows}_{pilot.steps}.npz"
     if path is not None and path.exists():
         return NeuralFeatures.load(path)
-    from ..neural import train_neural_features  # torch, only where networks are trained
+    from ..fitting.neural import train_neural_features  # torch, only where networks are trained
 
     trained = train_neural_features(
         batch,

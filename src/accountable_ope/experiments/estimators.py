@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bellman import bellman_system
-from ..diagnosis import CorrectionStatus, correct
+from ..bounds.diagnosis import CorrectionStatus, correct
+from ..bounds.interval import Status
+from ..classes.features import RandomFourier
+from ..classes.linear_q import LinearQ
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
-from ..features import RandomFourier
-from ..fitting import descend, fit_q
-from ..linear_q import LinearQ
+from ..fitting.least_loss import descend, fit_q
 from ..parallel import Report
-from ..quadratic import Quadratic
-from ..result import Status
-from ..statistic import kernel_statistic
-from ..transitions import Transitions
+from ..problem.transitions import Transitions
+from ..programs.quadratic import Quadratic
+from ..statistics.bellman import bellman_system
+from ..statistics.statistic import kernel_statistic
 from ..validation import FloatArray
 from .classes import NORM_FACTOR, RIDGE, Pilot
 from .running import run_cells

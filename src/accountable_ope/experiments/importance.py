@@ -20,7 +20,7 @@ from ..baselines.importance_sampling import EpisodeReturns, episode_returns, ret
 from ..environments.control_task import monte_carlo_value, roll_out
 from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
 from ..parallel import Report
-from ..transitions import Transitions
+from ..problem.transitions import Transitions
 from .bounds import BoundCell
 from .classes import QClass, q_classes
 from .running import run_cells

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..assumptions import Assumptions
 from ..environments.control_task import ControlTask, roll_out
 from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, measured_value, softmax_policy
-from ..kernels import Gaussian
-from ..policy import DiscretePolicy
-from ..transitions import Transitions, first_rows
+from ..kernels.kernel import Gaussian
+from ..problem.assumptions import Assumptions
+from ..problem.policy import DiscretePolicy
+from ..problem.transitions import Transitions, first_rows
 
 DISCOUNT = 0.95
 DELTA = 0.1

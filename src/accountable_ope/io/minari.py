@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import AopeError, InvalidFile, InvalidInput, MissingExtra
-from ..transitions import Transitions
+from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, vector, whole
 
 # Minari's other formats, Arrow and Parquet, give back only the first rows of an episode of more than 32,767 steps.

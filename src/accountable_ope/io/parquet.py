@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidFile, InvalidInput
-from ..policy import TabulatedPolicy
-from ..transitions import StartStates, Transitions
+from ..problem.policy import TabulatedPolicy
+from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
 from .files import whole_file
 

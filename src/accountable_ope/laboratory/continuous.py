@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..assumptions import Assumptions
 from ..environments.linear_quadratic import scalar_regulator
 from ..environments.planted import PlantedMDP
-from ..kernels import Gaussian
-from ..policy import SampledPolicy
+from ..kernels.kernel import Gaussian
+from ..problem.assumptions import Assumptions
+from ..problem.policy import SampledPolicy
 from .draws import Simulated
 from .family import DataKind, Family
 

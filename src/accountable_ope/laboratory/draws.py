@@ -15,7 +15,7 @@ import numpy as np
 
 from ..environments.tabular import TabularMDP
 from ..errors import InvalidInput
-from ..transitions import Transitions, first_rows
+from ..problem.transitions import Transitions, first_rows
 from ..validation import FloatArray
 
 

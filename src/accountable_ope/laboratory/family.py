@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..assumptions import Assumptions
-from ..features import FeatureMap
-from ..kernels import Kernel
-from ..policy import Policy
-from ..transitions import StartStates
+from ..classes.features import FeatureMap
+from ..kernels.kernel import Kernel
+from ..problem.assumptions import Assumptions
+from ..problem.policy import Policy
+from ..problem.transitions import StartStates
 from .draws import Draw
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ..assumptions import Assumptions
+from ..classes.features import TabularFeatures
 from ..environments.tabular import TabularMDP, bandit, chain, clinic, random_tabular, rare_jump
-from ..features import TabularFeatures
-from ..kernels import Tabular
+from ..kernels.kernel import Tabular
+from ..problem.assumptions import Assumptions
 from ..validation import FloatArray
 from .draws import Draw, Episodes, Greedy, Independent, Pooled, StopWhenExtreme
 from .family import DataKind, Family

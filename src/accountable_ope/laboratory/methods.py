@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Protocol
 
-from ..assumptions import Assumptions
-from ..asymptotic import anderson_rubin_interval, sandwich_interval
+from ..bounds.asymptotic import anderson_rubin_interval, sandwich_interval
+from ..bounds.interval import Status
+from ..bounds.value import bound_prepared, prepare
+from ..classes.features import FeatureMap
 from ..errors import InvalidInput
-from ..features import FeatureMap
-from ..interval import bound_prepared, prepare
-from ..kernels import FiniteRank, Kernel
-from ..policy import Policy, SampledPolicy
-from ..radius import LADDER, RULES, Guarantee
-from ..reductions.numpy_tiles import TileOptions
-from ..result import Status
-from ..transitions import StartStates, Transitions
+from ..kernels.kernel import FiniteRank, Kernel
+from ..problem.assumptions import Assumptions
+from ..problem.policy import Policy, SampledPolicy
+from ..problem.transitions import StartStates, Transitions
+from ..radii.registry import LADDER, RULES, Guarantee
+from ..statistics.engines.tiles import TileOptions
 from .family import Family
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..radius import Guarantee
-from ..result import Status
+from ..bounds.interval import Status
+from ..radii.registry import Guarantee
 from .trial import Trial
 
 DOUBT = 1e-6

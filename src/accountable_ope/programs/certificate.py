@@ -8,9 +8,9 @@ from enum import Enum
 
 import numpy as np
 
-from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .lagrangian import Constraint, Role, lagrangian_value
+from .quadratic import Quadratic
 
 
 class SolveStatus(Enum):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
+from .quadratic import Quadratic
 from .spheres import inside_ball, least_loss_multiplier, step_to_sphere
 
 UNIT = float(np.finfo(np.float64).eps)

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import InvalidInput
-from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
 from .multipliers import DualSolution, maximise_dual
+from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
 

@@ -8,8 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from ..quadratic import Quadratic
 from ..validation import BoolArray, FloatArray
+from .quadratic import Quadratic
 
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Relative to the size of what is added up: a generous share for the rounding of a short sum of products."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .lagrangian import Constraint, Lagrangian, lagrangian
+from .quadratic import Quadratic
 
 NEWTON_STEPS = 400
 

@@ -28,11 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, MissingExtra
-from ..quadratic import Quadratic
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
 from .multipliers import maximise_dual
+from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
 

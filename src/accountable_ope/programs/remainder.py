@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..quadratic import Quadratic
 from ..validation import FloatArray
 from .ellipsoid_ball import decompose
 from .extreme import FeasibleSet
 from .lagrangian import Constraint
+from .quadratic import Quadratic
 
 NEGLIGIBLE = 1e-4
 """Below this share of the square root of the radius, what is missed is added as a constant, which keeps the program convex."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..result import Status, ValueInterval
+from ..bounds.interval import Status, ValueInterval
 
 
 def comparison(interval: ValueInterval, to_beat: float) -> str:

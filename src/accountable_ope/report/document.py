@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..assumptions import RelativeNorm
-from ..diagnosis import Correction, Diagnosis
+from ..bounds.diagnosis import Correction, Diagnosis
+from ..bounds.interval import ClassCertificates, ValueInterval
 from ..io.parquet import TransitionFile
+from ..problem.assumptions import RelativeNorm
+from ..problem.transitions import Transitions
 from ..programs.certificate import Certificate
-from ..proofs import Tightening
-from ..result import ClassCertificates, ValueInterval
-from ..transitions import Transitions
+from ..programs.proofs import Tightening
 
 Document = dict[str, Any]
 """JSON-ready nested data; used at the border of the program only."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from ..bounds.interval import Status, ValueInterval
+from ..problem.transitions import Transitions
 from ..programs.lagrangian import Role
-from ..result import Status, ValueInterval
-from ..transitions import Transitions
 from .comparison import comparison
 
 COLOUR = {Status.OK: "#1a7f5a", Status.VACUOUS: "#b7791f", Status.INCONSISTENT: "#b83232"}

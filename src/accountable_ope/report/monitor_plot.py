@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..bounds.interval import Status
+from ..bounds.monitor import Look, first_decision
 from ..errors import InvalidInput
-from ..monitor import Look, first_decision
-from ..result import Status
 from .plots import new_figure
 
 if TYPE_CHECKING:

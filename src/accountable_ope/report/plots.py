@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..diagnosis import Diagnosis
+from ..bounds.diagnosis import Diagnosis
 from ..errors import InvalidInput, MissingExtra
 from ..io.files import whole_file
 

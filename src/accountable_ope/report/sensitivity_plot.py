@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..bounds.findings import Curve, Flip, FlipOutcome, Parameter
+from ..bounds.interval import Status
 from ..errors import InvalidInput
-from ..findings import Curve, Flip, FlipOutcome, Parameter
-from ..result import Status
 from ..validation import FloatArray
 from .plots import new_figure
 

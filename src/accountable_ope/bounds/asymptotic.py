@@ -1,0 +1,325 @@
+"""Asymptotic companions: far narrower than any guarantee of finite samples, and right only in the limit of many rows.
+
+All rest on eps_i = v_i - Z_i theta having mean zero given the past at the true Q. Nothing bounds how far they are off at a given
+n: where a few rare rows carry the value, all of them fail (docs/asymptotic.md measures it).
+
+With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the minimiser of the V-statistic and e its residuals:
+
+- wild radius: the quantile of (e w)'K(e w) / n^2 over independent N(0, 1) multipliers w. Residuals are martingale differences, so
+  multipliers need no blocks, on trajectories too.
+- Anderson-Rubin set: {eps'(K - q D) eps <= 0}, q = wild radius * n^2 / sum_i e_i^2 K_ii: the radius grows with the residuals of
+  the Q that is tested, so that the set is unbounded where the data identify nothing.
+- sandwich: c0'thetahat +- z se, se^2 = sum_i g_i^2 e_i^2, g = M Z (Z'MZ)^{-1} c0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..classes.features import FeatureMap, Precomputed
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..problem.assumptions import Assumptions
+from ..problem.policy import Policy
+from ..problem.transitions import StartStates, Transitions
+from ..programs.certificate import Certificate, SolveStatus
+from ..programs.ellipsoid_ball import decompose
+from ..programs.extreme import FeasibleSet, extreme_value
+from ..programs.quadratic import Quadratic
+from ..radii.accounting import DeltaSplit, split_delta, start_radius
+from ..radii.registry import Guarantee, Radius, radius_rule
+from ..radii.wild import kernel_product, residuals_at, wild_radius
+from ..statistics.bellman import BellmanSystem, bellman_system, expected_features
+from ..statistics.engines.tiles import Progress, TileOptions, part_of
+from ..statistics.statistic import KernelStatistic, kernel_statistic
+from ..validation import FloatArray, probability_level
+from .interval import Status, clip, normaliser
+from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise, value_premises
+from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class, value_box
+
+FLAT = 1e-12
+"""A direction of theta with less of the loss than this, in units where every feature has 1, is not seen by the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class SandwichInterval:
+    """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
+
+    normalized:  (1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself.
+    start_error: the standard error that sampled start states, or sampled actions there, add.
+    condition:   the condition number of Z'MZ, features scaled alike, over the directions that the data see.
+    unseen:      how many they do not see. A pseudo-inverse leaves these out; where the value depends on one of them, the
+                 estimate is NaN, the standard error infinite and the interval the whole range.
+    """
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    normalized: tuple[float, float]
+    unclipped: tuple[float, float]
+    status: Status
+    delta: float
+    start_error: float
+    condition: float
+    unseen: int
+    count: int
+    premises: tuple[str, ...]
+    guarantee: Guarantee = Guarantee.ASYMPTOTIC
+
+
+@dataclass(frozen=True, eq=False)
+class AndersonRubinInterval:
+    """The values of all Q of the class with eps'(K - q D) eps <= 0, within norm bound and value box, cut to the declared range.
+
+    rate:                q.
+    identified:          whether the set is bounded along everything that the value depends on. If not, only norm bound, value box
+                         and declared range keep the interval finite.
+    smallest_eigenvalue: lambda_min(Z'(K - q D)Z) / n^2, negative where the set is not an ellipsoid.
+    relative_eigenvalue: the same with features scaled alike, Z'DZ / n having a diagonal of ones.
+    certificates:        of the upper end, and of the lower one with the sign turned: both ends are dual bounds.
+    """
+
+    lower: float
+    upper: float
+    normalized: tuple[float, float]
+    unclipped: tuple[float, float]
+    status: Status
+    identified: bool
+    smallest_eigenvalue: float
+    relative_eigenvalue: float
+    rate: float
+    radius: Radius
+    start_error: float
+    delta: DeltaSplit
+    count: int
+    certificates: tuple[Certificate, Certificate]
+    premises: tuple[str, ...]
+    guarantee: Guarantee = Guarantee.ASYMPTOTIC
+
+
+def sandwich_interval(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | Precomputed,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> SandwichInterval:
+    """c0'thetahat +- z se, z the (1 - delta/2) quantile of N(0, 1). The norm bound is not used; the value range cuts the ends.
+
+    c0'thetahat - value = sum_i g_i eps_i, g = M Z (Z'MZ)^{-1} c0: in the limit a martingale with fixed weights. Sampled start
+    states are a second source of error, with variance var(V_thetahat(s0)) / N.
+    """
+    probability_level(delta)
+    _check_class(features, len(data), assumptions)
+    ranges, _ = prepare_ranges(data, assumptions)
+    system = bellman_system(data, starts, policy, features, assumptions.discount)
+    statistic = kernel_statistic(system, kernel, options, part_of(progress, 0.0, 1 / 3))
+    theta, weights, condition, unseen = _solve(statistic, system.objective)
+    estimate, standard_error, start_error = math.nan, math.inf, math.nan
+    unclipped = (-math.inf, math.inf)
+    if weights is not None:
+        u = system.residuals @ weights
+        g = kernel_product(kernel, system.points, u, options, part_of(progress, 1 / 3, 1.0)) / len(data) ** 2
+        own = math.sqrt(float(g**2 @ residuals_at(system, theta) ** 2))
+        start_error = _start_error(starts, policy, features, theta)
+        # Actions at next and at start states come from one stream of draws; errors that may go together are added.
+        standard_error = math.hypot(own, start_error) if policy.exact else own + start_error
+        estimate = float(system.objective @ theta)
+        reach = NormalDist().inv_cdf(1 - delta / 2) * standard_error
+        unclipped = (estimate - reach, estimate + reach)
+    lower, upper, status = clip(unclipped, ranges.value)
+    premises = [
+        ORDER,
+        reward_premise(assumptions),
+        "The value lies in [{:g}, {:g}], which cuts the ends; no norm bound is used.".format(*ranges.value),
+        f"Q lies in the class of {features!r}, chosen without looking at these data.",
+        kernel_premise(repr(kernel)),
+        *([] if starts.exact and policy.exact else [SAMPLED_STARTS]),
+        _limit_premise(system),
+    ]
+    return SandwichInterval(
+        estimate=estimate,
+        standard_error=standard_error,
+        lower=lower,
+        upper=upper,
+        normalized=_normalized(lower, upper, assumptions.discount),
+        unclipped=unclipped,
+        status=status,
+        delta=delta,
+        start_error=start_error,
+        condition=condition,
+        unseen=unseen,
+        count=len(data),
+        premises=tuple(premises),
+    )
+
+
+def anderson_rubin_interval(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | Precomputed,
+    delta: float = 0.1,
+    draws: int = 10_000,
+    seed: int = 0,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> AndersonRubinInterval:
+    """Extreme values over {V-statistic(theta) <= wild radius * sum_i eps_i(theta)^2 K_ii / sum_i e_i^2 K_ii}, ball and value box.
+
+    The quadratic need not be convex; its Lagrangian bounds the extreme values all the same. Sampled start states have their own
+    share of delta and their own radius, as in `bound_value`.
+    """
+    probability_level(delta)
+    _check_class(features, len(data), assumptions)
+    ranges, terminates = prepare_ranges(data, assumptions)
+    split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
+    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
+    system = bellman_system(data, starts, policy, features, assumptions.discount)
+    statistic = kernel_statistic(system, kernel, options, progress)
+    theta, *_ = _solve(statistic, system.objective)
+    level = wild_radius(system, kernel, theta, split.kernel, draws=draws, seed=seed)
+    squares = float(residuals_at(system, theta) ** 2 @ kernel.diagonal(system.points)) / len(data) ** 2
+    rate = level / squares if squares > 0 else 0.0
+    rule, rounding = radius_rule("wild"), rounding_slack(statistic, assumptions, ranges, system)
+    radius = rule.at(level, "residuals at the least loss", split.kernel, rounding)
+    # Small matrices: more than one BLAS thread only gets in its own way.
+    with threadpool_limits(limits=1, user_api="blas"):
+        constant = solve_class(repr(features), system, statistic, radius, assumptions, ranges)  # for its ball
+        box = value_box(system.box_moments, system.dimension, ranges)
+        loss = _ratio_loss(statistic, rate, level)
+        feasible = FeasibleSet(decompose(loss, system.penalised), radius.total, constant.norm_bound, box)
+        ends = (extreme_value(system.objective, feasible), extreme_value(-system.objective, feasible))
+    unclipped = (-ends[1].bound - start_error, ends[0].bound + start_error)
+    if ends[0].status is SolveStatus.EMPTY:
+        unclipped = (math.nan, math.nan)
+    lower, upper, status = clip(unclipped, ranges.value)
+    relative, identified = _identification(loss, statistic, system.objective)
+    sampled = start_error > 0
+    premises = value_premises(
+        assumptions,
+        ranges,
+        [constant],
+        kernel=repr(kernel),
+        terminates=terminates,
+        sampled_starts=sampled,
+        anchored=False,
+        radius=rule,
+    )
+    return AndersonRubinInterval(
+        lower=lower,
+        upper=upper,
+        normalized=_normalized(lower, upper, assumptions.discount),
+        unclipped=unclipped,
+        status=status,
+        identified=identified,
+        smallest_eigenvalue=float(np.linalg.eigvalsh(loss.A)[0]),
+        relative_eigenvalue=relative,
+        rate=rate,
+        radius=radius,
+        start_error=start_error,
+        delta=split,
+        count=len(data),
+        certificates=ends,
+        premises=(*premises, _limit_premise(system)),
+    )
+
+
+def _solve(statistic: KernelStatistic, objective: FloatArray) -> tuple[FloatArray, FloatArray | None, float, int]:
+    """thetahat, (Z'MZ)^+ c0 (None where c0 is not in the range of Z'MZ), condition number and number of unseen directions.
+
+    Both solutions are of least norm in units where every feature has a loss of 1.
+    """
+    loss = statistic.v_loss()
+    scale = _unit_scale(loss.A)
+    A, right = scale[:, None] * loss.A * scale, scale[:, None] * np.column_stack([loss.a, objective])
+    solved, _, rank, sizes = np.linalg.lstsq(0.5 * (A + A.T), right, rcond=_flat(statistic))
+    missed = float(np.linalg.norm(A @ solved[:, 1] - right[:, 1]))
+    seen = missed <= 1e-6 * float(np.linalg.norm(right[:, 1]))
+    condition = float(sizes[0] / sizes[rank - 1]) if rank else math.inf
+    return scale * solved[:, 0], scale * solved[:, 1] if seen else None, condition, len(scale) - int(rank)
+
+
+def _flat(statistic: KernelStatistic) -> float:
+    return max(FLAT, statistic.kernel_error / statistic.kernel_supremum)
+
+
+def _unit_scale(A: FloatArray) -> FloatArray:
+    """1 / sqrt(A_ii), 1 for a column of zeros."""
+    diagonal = np.diagonal(A)
+    return np.asarray(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+
+
+def _ratio_loss(statistic: KernelStatistic, rate: float, level: float) -> Quadratic:
+    """eps'(K - rate D) eps / n^2 + level, at most `level` on the set; the V-statistic where the rate is 0."""
+    gram, m = (statistic.pair_gram - rate * statistic.diag_gram) / statistic.count**2, statistic.dimension
+    return Quadratic(gram[:m, :m], gram[:m, m], float(gram[m, m]) + level)
+
+
+def _identification(loss: Quadratic, statistic: KernelStatistic, objective: FloatArray) -> tuple[float, bool]:
+    """(smallest eigenvalue in units where all features have the same mean square, whether the set alone bounds the value)."""
+    m = len(objective)
+    scale = _unit_scale(statistic.diag_gram[:m, :m] / statistic.count)
+    values, vectors = np.linalg.eigh(scale[:, None] * loss.A * scale)
+    cut = _flat(statistic) * float(np.abs(values).max())
+    along = np.abs(vectors.T @ (scale * objective))
+    seen = bool((along[np.abs(values) <= cut] <= 1e-6 * np.linalg.norm(along)).all())
+    return float(values[0]), bool(values[0] >= -cut) and seen
+
+
+def _start_error(starts: StartStates, policy: Policy, features: FeatureMap | Precomputed, theta: FloatArray) -> float:
+    """The standard error of the mean of V_thetahat over sampled start states, or over sampled actions at known ones."""
+    if starts.exact and policy.exact:
+        return 0.0
+    slopes = theta[: features.dimension]  # a constant does not vary
+    if not starts.exact:
+        at_start = features.at_start if isinstance(features, Precomputed) else expected_features(features, starts.states, policy)
+        values, weights = (at_start @ slopes)[:, None], np.ones(1)
+    elif isinstance(features, Precomputed):
+        raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
+    else:
+        points = [np.concatenate([starts.states, branch.actions], axis=1) for branch in policy.branches(starts.states)]
+        values, weights = np.array([features(one) @ slopes for one in points]), starts.weights
+    if len(values) < 2:
+        raise InvalidInput(
+            "At least two sampled start states, or actions per state, are needed to see how far they differ. Got 1."
+        )
+    return math.sqrt(float(weights**2 @ np.var(values, axis=0, ddof=1)) / len(values))
+
+
+def _check_class(features: object, rows: int, assumptions: Assumptions) -> None:
+    if not isinstance(features, FeatureMap | Precomputed):
+        name = type(features).__name__
+        raise InvalidInput(f"`features` must be one feature map or Precomputed, a class of few coefficients. Got {name}.")
+    coefficients = features.dimension + features.intercept
+    if coefficients >= rows:
+        raise InvalidInput(f"`features` has {coefficients} coefficients, which leave nothing of {rows} transitions to judge by.")
+    if assumptions.misfit > 0:
+        raise InvalidInput("`misfit` must be 0 for an asymptotic interval, which takes the class to contain Q.")
+
+
+def _limit_premise(system: BellmanSystem) -> str:
+    n, m = system.residuals.shape
+    return (
+        f"Asymptotic: {n} transitions are many for {m} coefficients, and no few of them, logged or missed by chance, decide the "
+        "value. Nothing is guaranteed at a given number of transitions."
+    )
+
+
+def _normalized(lower: float, upper: float, discount: float) -> tuple[float, float]:
+    scale = normaliser(discount)
+    return (scale * lower, scale * upper)

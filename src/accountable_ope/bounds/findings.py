@@ -1,0 +1,139 @@
+"""What a sensitivity study finds: curves, flip points, the least norm, and rows needed for a width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..problem.assumptions import Range
+from ..radii.registry import Guarantee
+from .interval import Status
+
+
+class Parameter(Enum):
+    """What is varied."""
+
+    NORM_BOUND = "norm_bound"
+    MISFIT = "misfit"
+    DELTA = "delta"
+    DISCOUNT = "discount"
+    REWARD_RANGE = "reward_range"
+
+
+class FlipOutcome(Enum):
+    """Whether a decision rests on an assumption; the value is the advice."""
+
+    FLIPS = "The decision is supported up to the reported value, and not beyond it."
+    ALWAYS = "The decision is supported at every value that was tried: it does not rest on this assumption."
+    NEVER = "The decision is supported at no value at which the class is consistent with the data."
+    REFUTED = "No function of the class is consistent with the data, whatever the value. Use more or other features."
+
+
+class RowsOutcome(Enum):
+    """What can be said about the number of rows; the value is the advice."""
+
+    ENOUGH = "The data at hand give this width already."
+    EXTRAPOLATED = "Extrapolated from fewer rows, not guaranteed."
+    FLOOR = "More rows alone never give this width: sampled start states and the misfit take all of it."
+    STUCK = "The width hardly falls with the number of rows: more rows of this kind will not do, other data or assumptions may."
+    VACUOUS = "Fewer than two prefixes of the data gave an interval that says anything: there is nothing to extrapolate from."
+    REFUTED = "No function of the class is consistent with all the data. Use more or other features."
+
+
+@dataclass(frozen=True)
+class CurveRow:
+    """One interval of a curve."""
+
+    value: float
+    lower: float
+    upper: float
+    status: Status
+    baseline: bool
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The interval at each value of one parameter, all else as declared; its ends are NaN where it is INCONSISTENT.
+
+    values:   ascending; for the range of rewards, factors by which the declared one is widened about its middle.
+    allowed:  the range of values that the assumptions allow there.
+    baseline: what was declared, None where no norm bound was.
+    """
+
+    parameter: Parameter
+    values: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    statuses: tuple[Status, ...]
+    allowed: tuple[Range, ...]
+    baseline: float | None
+    radius: str
+    guarantee: Guarantee
+    delta: float
+
+    def rows(self) -> tuple[CurveRow, ...]:
+        """The curve as a table."""
+        columns = zip(self.values, self.lower, self.upper, self.statuses, strict=True)
+        return tuple(CurveRow(x, low, high, status, x == self.baseline) for x, low, high, status in columns)
+
+
+@dataclass(frozen=True)
+class LeastNorm:
+    """||Q|| > value with probability 1 - delta: the data refute norm bounds up to it. No upper bound can be learnt from data.
+
+    consistent: a norm bound just above it that is not refuted; None where the class is refuted whatever the norm.
+    """
+
+    value: float
+    consistent: float | None
+    radius: str
+    guarantee: Guarantee
+    delta: float
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Where the decision "value of the policy >= threshold" stops being supported, which it is while lower >= threshold.
+
+    value:  the last value of the parameter at which the interval was computed and supports it; None where there is none.
+    lower:  the lower end there.
+    beyond: the next value that was computed, which does not support it.
+    """
+
+    parameter: Parameter
+    threshold: float
+    outcome: FlipOutcome
+    value: float | None
+    lower: float | None
+    beyond: float | None
+    baseline: float | None
+    baseline_supports: bool
+    radius: str
+    guarantee: Guarantee
+    delta: float
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The interval from the first rows only."""
+
+    rows: int
+    width: float
+    status: Status
+
+
+@dataclass(frozen=True)
+class RowsNeeded:
+    """How many rows a wanted width takes. Extrapolated, not guaranteed.
+
+    rows:   by the fit of width = floor + a n^(-1/2) + b n^(-1), a and b not negative, to the points that are OK.
+    slower: if the width fell as n^(-1/2) only, from the data at hand on.
+    floor:  what no number of rows takes away: the error of sampled start states, and the misfit.
+    """
+
+    width: float
+    outcome: RowsOutcome
+    points: tuple[Prefix, ...]
+    floor: float
+    rows: int | None = None
+    slower: int | None = None

@@ -1,0 +1,375 @@
+"""Monitoring: intervals while the data grow, all of them valid at once.
+
+With a radius that holds for all n at once (Theorems A', B, C, D: one supermartingale, Ville's inequality) the event behind every
+interval is the same, whenever one looks: with probability 1 - delta the value lies in the intervals of *all* times, so also in
+their intersection. One may look after every batch, stop when one is sure, and let the next data depend on what was seen. What the
+event rests on must not depend on the data: kernel, features, ranges, `planned` and the start states are fixed at creation. A
+sample of start states is a second event, the same at all times, and pays its share of delta once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..classes.features import FeatureMap, Precomputed
+from ..errors import InvalidFile, InvalidInput
+from ..io.files import load_arrays, save_arrays
+from ..kernels.kernel import Kernel, block
+from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.contradictions import check_data
+from ..problem.policy import Policy, SampledPolicy, state_action_points
+from ..problem.transitions import StartStates, Transitions
+from ..radii.registry import RULES, Method, RadiusRule, radius_rule
+from ..statistics.bellman import BellmanSystem, bellman_system, expected_features
+from ..statistics.engines.growing import extend_sums
+from ..statistics.engines.tiles import PairSums
+from ..statistics.statistic import KernelStatistic
+from ..validation import FloatArray, probability_level, whole
+from .interval import Status, ValueInterval
+from .solving import check_one_step
+from .value import DEFAULT_RADIUS, Prepared, bound_prepared
+
+PROBES = 32
+"""Rows at which kernel and features must have the same values as before when a saved monitor goes on."""
+
+_STORED = ("agreed", "probe", "rows", "actions", "terminated", "pair_gram", "diag_gram", "kernel_error", "looks", "words")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look, in numbers.
+
+    count:           rows so far.
+    now, status_now: the interval of this time alone.
+    lower, upper:    what the intervals of all times so far have in common; NaN once the class is refuted.
+    status:          INCONSISTENT from the time on at which no function of the class was consistent with the data, or the
+                     intervals of all times had nothing in common: then, at level delta, the class does not contain Q.
+    label:           the name of the batch, if it was given one.
+    """
+
+    count: int
+    now: tuple[float, float]
+    status_now: Status
+    lower: float
+    upper: float
+    status: Status
+    seconds: float
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorReport:
+    """What an update says: the interval of this time with its certificates, and the running one (see `Look`)."""
+
+    count: int
+    interval: ValueInterval
+    lower: float
+    upper: float
+    status: Status
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The first look, number `update`, at which the value was certain to be at least the threshold, or below it."""
+
+    threshold: float
+    at_least: bool
+    update: int
+    look: Look
+
+
+def first_decision(looks: Sequence[Look], threshold: float) -> Decision | None:
+    """When the running interval left the threshold on one side; None while it holds it, and when the class was refuted."""
+    if looks and looks[-1].status is Status.INCONSISTENT:
+        return None
+    for number, look in enumerate(looks, start=1):
+        if look.lower >= threshold or look.upper < threshold:
+            return Decision(threshold, look.lower >= threshold, number, look)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """All rows so far; for every class features at them and at their next states, without the constant; sums over pairs."""
+
+    data: Transitions
+    here: tuple[FloatArray, ...]
+    after: tuple[FloatArray, ...]
+    sums: PairSums
+
+
+class Monitor:
+    """Bounds for one question while its data grow. A batch changes the monitor whole or, when it is refused, not at all.
+
+    planned: the number of rows at which the intervals are to be tightest; they are valid at all others too.
+    """
+
+    def __init__(
+        self,
+        starts: StartStates,
+        policy: Policy,
+        *,
+        assumptions: Assumptions,
+        kernel: Kernel,
+        features: FeatureMap | Sequence[FeatureMap],
+        radius: str = DEFAULT_RADIUS,
+        delta: float = 0.1,
+        planned: int,
+    ) -> None:
+        self.starts, self.policy, self.assumptions, self.kernel = starts, policy, assumptions, kernel
+        self.features = tuple(features) if isinstance(features, Sequence) else (features,)
+        self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
+        _refuse(radius_rule(radius), assumptions, policy, self.features)
+        check_one_step(assumptions, policy)
+        # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
+        self._at_start = tuple(expected_features(one, starts.states, policy) for one in self.features)
+        self._taken: _Taken | None = None
+        self._looks: tuple[Look, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Monitor({len(self)} rows in {len(self._looks)} updates, radius={self.radius!r}, planned={self.planned})"
+
+    def __len__(self) -> int:
+        return 0 if self._taken is None else len(self._taken.data)
+
+    @property
+    def history(self) -> tuple[Look, ...]:
+        """All looks so far, the first one first."""
+        return self._looks
+
+    def decided(self, threshold: float) -> Decision | None:
+        """When it became certain that the value is at least the threshold, or below it; None while it is not."""
+        return first_decision(self._looks, threshold)
+
+    def update(self, batch: Transitions, label: str = "") -> MonitorReport:
+        """Take in new rows, which follow those before in the order of generation, and bound the value from all of them.
+
+        An episode may go on from one batch to the next: labels of episodes are not needed and not kept.
+        """
+        began = time.perf_counter()
+        taken, prepared = self._with(batch)
+        interval = bound_prepared(
+            prepared, assumptions=self.assumptions, radius=self.radius, delta=self.delta, planned=self.planned
+        )
+        before = self._looks[-1] if self._looks else None
+        lower, upper, status = _running(before, interval)
+        now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
+        look = Look(interval.count, now, interval.status, lower, upper, status, seconds, label)
+        self._taken, self._looks = taken, (*self._looks, look)
+        return MonitorReport(interval.count, interval, lower, upper, status, seconds)
+
+    def _with(self, batch: Transitions) -> tuple[_Taken, Prepared]:
+        """All rows with those of the batch, and what is bounded; the monitor itself is not changed."""
+        before, discount = self._taken, self.assumptions.discount
+        data = batch if before is None else _joined(before.data, batch)
+        # At discount 1 some row must be terminated, but not one in every batch.
+        check_data(data if discount == 1 else batch, self.assumptions)
+        points = state_action_points(batch.states, batch.actions, self.policy)
+        policy = _with_own_draws(self.policy, len(self))
+        here = tuple(np.array(one(points), dtype=np.float64) for one in self.features)
+        after = tuple(_at_next(one, batch, policy) for one in self.features)
+        if before is not None:
+            here = tuple(np.concatenate(parts) for parts in zip(before.here, here, strict=True))
+            after = tuple(np.concatenate(parts) for parts in zip(before.after, after, strict=True))
+        systems = tuple(
+            bellman_system(data, self.starts, self.policy, Precomputed(x, y, start, one.intercept), discount)
+            for one, x, y, start in zip(self.features, here, after, self._at_start, strict=True)
+        )
+        columns = np.concatenate([system.columns() for system in systems], axis=1)
+        known = None if before is None else before.sums
+        sums = extend_sums(self.kernel, known, systems[0].points, columns, new=len(batch))
+        statistics = _statistics(systems, columns, sums, self.kernel)
+        prepared = Prepared(data, self.starts, self.policy, self.kernel, self.features, systems, statistics, discount, False)
+        return _Taken(data, here, after, sums), prepared
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state as .npz; the file appears whole or not at all."""
+        if self._taken is None:
+            raise InvalidInput("There is nothing to save before the first update.")
+        data, sums = self._taken.data, self._taken.sums
+        arrays: dict[str, Any] = {
+            "agreed": np.array(self._agreed()),
+            "probe": self._probe(data),
+            "rows": np.column_stack([data.rewards, data.states, data.next_states]),
+            "actions": data.actions,
+            "terminated": data.terminated,
+            "pair_gram": sums.pair_gram,
+            "diag_gram": sums.diag_gram,
+            "kernel_error": np.array(sums.kernel_error),
+            "looks": np.array([(one.count, *one.now, one.lower, one.upper, one.seconds) for one in self._looks]),
+            "words": np.array([(one.status_now.name, one.status.name, one.label) for one in self._looks]),
+        }
+        for index, columns in enumerate(zip(self._taken.here, self._taken.after, strict=True)):
+            arrays[f"here_{index}"], arrays[f"after_{index}"] = columns
+        save_arrays(path, arrays)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        starts: StartStates,
+        policy: Policy,
+        *,
+        assumptions: Assumptions,
+        kernel: Kernel,
+        features: FeatureMap | Sequence[FeatureMap],
+        radius: str = DEFAULT_RADIUS,
+        delta: float = 0.1,
+        planned: int,
+    ) -> Monitor:
+        """Read what `save` wrote, to go on with it: everything but the path must be as it was, and is compared."""
+        monitor = cls(
+            starts, policy, assumptions=assumptions, kernel=kernel, features=features, radius=radius, delta=delta, planned=planned
+        )
+        arrays = load_arrays(path, "the state of a monitor", _STORED)
+        try:
+            changes = [
+                f"{old}. Got {new}" for old, new in zip(arrays["agreed"].tolist(), monitor._agreed(), strict=True) if old != new
+            ]
+            if not changes and not monitor._restore(arrays):
+                changes = ["other values of the kernel, the features, the actions' vectors or the policy at the start states"]
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
+        if changes:
+            raise InvalidInput(f"{os.fspath(path)} was made with {changes[0]}: what was fixed at first cannot be changed.")
+        return monitor
+
+    def _agreed(self) -> list[str]:
+        """In words, what must not change."""
+        starts = hashlib.sha256(self.starts.states.tobytes() + self.starts.weights.tobytes()).hexdigest()
+        return [
+            *(f"{field.name} {getattr(self.assumptions, field.name)!r}" for field in fields(self.assumptions)),
+            f"kernel {_name(self.kernel)}",
+            f"features {', '.join(map(_name, self.features))}",
+            f"radius {self.radius}",
+            f"delta {self.delta!r}",
+            f"planned {self.planned}",
+            f"{self.starts!r} {starts[:12]}",
+        ]
+
+    def _probe(self, data: Transitions) -> FloatArray:
+        """Values of the kernel and the features at the first rows, and at the start states: names may hide differences."""
+        points = state_action_points(data.states[:PROBES], data.actions[:PROBES], self.policy)
+        parts = [
+            block(self.kernel, points, points),
+            *(np.asarray(one(points), dtype=np.float64) for one in self.features),
+            *self._at_start,
+        ]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def _restore(self, arrays: dict[str, Any]) -> bool:
+        """Take over a saved state; whether kernel, features and policy have the values that they had."""
+        rows, many = arrays["rows"], range(len(self.features))
+        width = (rows.shape[1] - 1) // 2
+        data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
+        here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
+        sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
+        size = sum(one.dimension + one.intercept + 2 for one in self.features)
+        shapes = [(len(data), one.dimension) for one in self.features]
+        fits = [x.shape for x in here] == shapes == [y.shape for y in after]
+        looks = _looks(arrays)
+        if not fits or sums.pair_gram.shape != (size, size) or not looks or looks[-1].count != len(data):
+            raise ValueError("its arrays do not fit together")
+        self._taken, self._looks = _Taken(data, here, after, sums), looks
+        return np.allclose(arrays["probe"], self._probe(data), rtol=1e-9, atol=1e-12)
+
+
+def read_history(path: str | os.PathLike[str]) -> tuple[Look, ...]:
+    """The looks of a saved monitor, without the rest of it."""
+    try:
+        return _looks(load_arrays(path, "the state of a monitor", _STORED))
+    except (TypeError, KeyError) as error:
+        raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
+
+
+def _looks(arrays: dict[str, Any]) -> tuple[Look, ...]:
+    rows = zip(arrays["looks"].tolist(), arrays["words"].tolist(), strict=True)
+    return tuple(
+        Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label)
+        for (count, low, high, lower, upper, seconds), (now, status, label) in rows
+    )
+
+
+def _running(before: Look | None, interval: ValueInterval) -> tuple[float, float, Status]:
+    """What the interval has in common with those before; nothing in common refutes the class, for good."""
+    lower, upper, statuses = interval.lower, interval.upper, [interval.status]
+    if before is not None:
+        lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.status]
+    if Status.INCONSISTENT in statuses or not lower <= upper:
+        return math.nan, math.nan, Status.INCONSISTENT
+    return lower, upper, Status.OK if Status.OK in statuses else Status.VACUOUS
+
+
+def _refuse(rule: RadiusRule, assumptions: Assumptions, policy: Policy, features: Sequence[FeatureMap]) -> None:
+    """Whatever would make the event depend on the time of the look."""
+    if not rule.anytime:
+        why = "holds at one number of rows that is fixed in advance"
+        if rule.cut or rule.method is Method.BOOTSTRAP:
+            why = "is fitted anew whenever rows are added"
+        allowed = ", ".join(one.name for one in RULES if one.anytime)
+        raise InvalidInput(f"`radius` of a monitor must hold at all times at once: {allowed}. {rule.name} {why}.")
+    if isinstance(assumptions.norm_bound, RelativeNorm):
+        raise InvalidInput("`norm_bound` of a monitor must be a number or None: the least norm changes as the data grow.")
+    if assumptions.terminates is None and assumptions.horizon is None and not assumptions.terminal_reward:
+        raise InvalidInput("`terminates` must be True or False in a monitor: it must not depend on which rows were seen so far.")
+    if not features:
+        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
+    for one in features:
+        if not isinstance(one, FeatureMap):
+            raise InvalidInput(
+                "`features` of a monitor must be functions of (s, a) that are fixed in advance, such as RandomFourier or "
+                f"TabularFeatures. {type(one).__name__} depends on the rows."
+            )
+    if not (policy.exact or isinstance(policy, SampledPolicy)):
+        raise InvalidInput("`policy` of a monitor must be exact or a SampledPolicy, whose draws can be renewed for new rows.")
+
+
+def _with_own_draws(policy: Policy, count: int) -> Policy:
+    """Draws for new rows must not be those of old ones, which the past knows: a stream of its own for every batch."""
+    if not isinstance(policy, SampledPolicy):
+        return policy
+    return replace(policy, seed=int(np.random.SeedSequence([policy.seed, 1 + count]).generate_state(1, np.uint64)[0]))
+
+
+def _joined(data: Transitions, batch: Transitions) -> Transitions:
+    if batch.finite_actions != data.finite_actions:
+        kinds = ("vectors", "indices of a finite set")
+        raise InvalidInput(f"`actions` must be {kinds[data.finite_actions]}, as before. Got {kinds[batch.finite_actions]}.")
+    for name, old, new in (("states", data.states, batch.states), ("actions", data.actions, batch.actions)):
+        if old.shape[1:] != new.shape[1:]:
+            raise InvalidInput(f"`{name}` must have {old.shape[1]} columns, as before. Got {new.shape[1]}.")
+    names = ("states", "actions", "rewards", "next_states", "terminated")
+    return Transitions(*(np.concatenate([getattr(data, name), getattr(batch, name)]) for name in names))
+
+
+def _at_next(features: FeatureMap, batch: Transitions, policy: Policy) -> FloatArray:
+    """Features at the next states, averaged over the policy; 0 where terminated."""
+    after, live = np.zeros((len(batch), features.dimension)), ~batch.terminated
+    after[live] = expected_features(features, batch.next_states[live], policy)
+    return after
+
+
+def _statistics(
+    systems: Sequence[BellmanSystem], columns: FloatArray, sums: PairSums, kernel: Kernel
+) -> tuple[KernelStatistic, ...]:
+    """The statistic of every class, from sums over the columns of all of them side by side."""
+    scale, found, end = np.sqrt(np.mean(columns**2, axis=0)), [], 0
+    for system in systems:
+        own = slice(end, end := end + system.dimension + 2)
+        pairs, diagonal = sums.pair_gram[own, own], sums.diag_gram[own, own]
+        found.append(KernelStatistic(pairs, diagonal, scale[own], len(columns), kernel.supremum, sums.kernel_error))
+    return tuple(found)
+
+
+def _name(thing: object) -> str:
+    """How it prints; the type alone where that would be an address in memory."""
+    return type(thing).__qualname__ if type(thing).__repr__ is object.__repr__ else repr(thing)

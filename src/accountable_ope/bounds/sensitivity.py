@@ -1,0 +1,369 @@
+"""How an interval, and a decision made with it, depends on what was assumed.
+
+Intervals are nested: a larger norm bound, misfit or range of rewards, or a smaller delta, never narrows them. So a decision that
+is supported at some norm bound is supported, at the same delta, for every Q of at most that norm, though the bound was found by
+looking at the data; and the least delta at which it is supported is a p-value. (A norm bound relative to the least norm that is
+consistent with the data is the exception: it shrinks when other assumptions weaken.) All but the discount share one statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..classes.features import FeatureMap, KernelSections, Precomputed
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..problem.assumptions import Assumptions, Range, RelativeNorm
+from ..problem.policy import Policy
+from ..problem.transitions import StartStates, Transitions
+from ..radii.registry import radius_rule
+from ..statistics.engines.tiles import Progress, TileOptions, part_of
+from ..validation import number, positive, probability_level, vector, whole
+from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter, Prefix, RowsNeeded, RowsOutcome
+from .interval import Status, ValueInterval
+from .solving import UNDECLARED_NORM, check_one_step, prepare_ranges
+from .value import DEFAULT_RADIUS, Prepared, bound_prepared, prepare
+
+TINY = 1e-6
+"""Norms and misfits below this share of the values count as none."""
+
+DELTAS = (0.999, 1e-12)
+"""The deltas between which a flip point is looked for."""
+
+LARGEST_FACTOR = 1e4
+"""The widest range of rewards at which a flip point is looked for, in units of the declared one."""
+
+SLOWEST = 0.25
+"""Widths that fall slower than n to minus this power are not extrapolated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One problem and its statistic, to be bounded under many assumptions; made by `study`."""
+
+    prepared: Prepared
+    assumptions: Assumptions
+    radius: str
+    delta: float
+    options: TileOptions | None = None
+
+    @cached_property
+    def baseline(self) -> ValueInterval:
+        """The interval at what was declared."""
+        return bound_prepared(self.prepared, assumptions=self.assumptions, radius=self.radius, delta=self.delta)
+
+    def at(self, over: str | Parameter, value: float, progress: Progress | None = None) -> ValueInterval:
+        """The interval with one thing changed, the same to the last digit as from `bound_value`."""
+        facts, delta, prepared = self.assumptions, self.delta, self.prepared
+        match parameter_named(over):
+            case Parameter.NORM_BOUND:
+                facts = replace(facts, norm_bound=float(value))
+            case Parameter.MISFIT:
+                facts = replace(facts, misfit=float(value))
+            case Parameter.DELTA:
+                delta = float(value)
+            case Parameter.REWARD_RANGE:
+                facts = replace(facts, reward_range=_widened(facts.reward_range, positive(value, "values")))
+            case Parameter.DISCOUNT:
+                facts = replace(facts, discount=float(value))
+                if facts.discount != prepared.discount:
+                    prepared = self._prepare(prepared.data, facts, progress)
+        return bound_prepared(prepared, assumptions=facts, radius=self.radius, delta=delta)
+
+    def curve(self, over: str | Parameter, values: Sequence[float] | None = None, progress: Progress | None = None) -> Curve:
+        """The interval at many values of one parameter; None: about a dozen around what was declared."""
+        parameter = parameter_named(over)
+        chosen = np.unique(self._grid(parameter) if values is None else vector(values, "values")).tolist()
+        if not chosen:
+            raise InvalidInput("`values` must name at least one value. Got none.")
+        found = []
+        for k, value in enumerate(chosen):
+            found.append(self.at(parameter, value, part_of(progress, k / len(chosen), (k + 1) / len(chosen))))
+            if progress is not None:
+                progress((k + 1) / len(chosen))
+        return Curve(
+            parameter=parameter,
+            values=tuple(chosen),
+            lower=tuple(one.lower for one in found),
+            upper=tuple(one.upper for one in found),
+            statuses=tuple(one.status for one in found),
+            allowed=tuple(one.ranges.value for one in found),
+            baseline=self._declared(parameter),
+            radius=self.radius,
+            guarantee=radius_rule(self.radius).guarantee,
+            delta=self.delta,
+        )
+
+    def least_norm(self, tolerance: float = 1e-2) -> LeastNorm:
+        """The largest norm bound that the data refute, within this share of one that they do not."""
+        positive(tolerance, "tolerance")
+        axis = self._axis(Parameter.NORM_BOUND)
+
+        def consistent(norm: float) -> bool:
+            return self.at(Parameter.NORM_BOUND, norm).status is not Status.INCONSISTENT
+
+        above: float | None = axis.start if consistent(axis.start) else axis.most if consistent(axis.most) else None
+        if above is None:
+            value = axis.most
+        elif consistent(axis.least):
+            value, above = 0.0, axis.least
+        else:
+            inside, outside = _bisect(lambda x: consistent(1 / x), 1 / above, 1 / axis.least, tolerance)
+            value, above = 1 / outside, 1 / inside
+        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta)
+
+    def flip_point(self, threshold: float, over: str | Parameter, tolerance: float = 1e-2) -> Flip:
+        """The largest norm bound, misfit or factor of the rewards, or the least delta, that supports "value >= threshold".
+
+        Bisection of logarithms, until the last value that supports it is within this share of one that does not. Intervals are
+        nested up to the tolerance of their solver, so near that value either may hold; the reported one was computed.
+        """
+        wanted, parameter = number(threshold, "threshold"), parameter_named(over)
+        positive(tolerance, "tolerance")
+        if isinstance(self.assumptions.norm_bound, RelativeNorm) and parameter is not Parameter.NORM_BOUND:
+            raise InvalidInput("`norm_bound` must be a number here: intervals with a RelativeNorm are not nested.")
+        axis = self._axis(parameter)
+        solved: dict[float, ValueInterval] = {}
+
+        def side(x: float) -> int:
+            """-1: the class is refuted; 0: supported; 1: not supported. In this order as x grows."""
+            if x not in solved:
+                solved[x] = self.at(parameter, axis.value(x))
+            return -1 if solved[x].status is Status.INCONSISTENT else int(solved[x].lower < wanted)
+
+        low, high, outcome = _some_support(side, axis, tolerance)
+        if low is not None and high is not None:
+            low, high = _bisect(lambda x: side(x) == 0, low, high, tolerance)
+        return Flip(
+            parameter=parameter,
+            threshold=wanted,
+            outcome=outcome,
+            value=None if low is None else axis.value(low),
+            lower=None if low is None else solved[low].lower,
+            beyond=None if high is None else axis.value(high),
+            baseline=self._declared(parameter),
+            baseline_supports=self.baseline.lower >= wanted,
+            radius=self.radius,
+            guarantee=radius_rule(self.radius).guarantee,
+            delta=self.delta,
+        )
+
+    def rows_needed(self, width: float, parts: int = 4, progress: Progress | None = None) -> RowsNeeded:
+        """The rows that an interval of this width takes, from n, n/2, n/4, ... (`parts` of them, by whole episodes)."""
+        positive(width, "width")
+        whole(parts, "parts", least=2)
+        if any(isinstance(one, Precomputed) for one in self.prepared.classes):
+            raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
+        found = [self.baseline]
+        for k in range(1, parts):
+            earlier, _ = self.prepared.data.split(0.5**k)
+            if len(earlier) < found[-1].count:
+                prefix = self._prepare(earlier, self.assumptions, part_of(progress, (k - 1) / (parts - 1), k / (parts - 1)))
+                found.append(bound_prepared(prefix, assumptions=self.assumptions, radius=self.radius, delta=self.delta))
+        return _rows_needed(found[::-1], float(width))
+
+    def _prepare(self, data: Transitions, facts: Assumptions, progress: Progress | None) -> Prepared:
+        prepare_ranges(data, facts)  # contradictions are found before any work
+        known = self.prepared
+        return prepare(
+            data, known.starts, known.policy, discount=facts.discount, kernel=known.kernel, features=known.classes,
+            options=self.options, progress=progress,
+        )  # fmt: skip
+
+    def _norms(self) -> tuple[float, float]:
+        """From as good as a constant Q to as good as no bound."""
+        largest = max(map(abs, self.baseline.ranges.value)) or 1.0
+        return TINY * largest, UNDECLARED_NORM * largest
+
+    def _declared(self, parameter: Parameter) -> float | None:
+        facts = self.assumptions
+        match parameter:
+            case Parameter.NORM_BOUND:
+                bounds = (part.norm_bound for part in self.baseline.certificates if part.norm_bound is not None)
+                return None if facts.norm_bound is None else max(bounds)
+            case Parameter.MISFIT:
+                return facts.misfit
+            case Parameter.DELTA:
+                return self.delta
+            case Parameter.DISCOUNT:
+                return facts.discount
+            case Parameter.REWARD_RANGE:
+                return 1.0
+
+    def _axis(self, parameter: Parameter) -> _Axis:
+        (least, most), start = self._norms(), self._declared(parameter)
+        match parameter:
+            case Parameter.MISFIT:
+                span = self.baseline.ranges.span
+                least, most, start = TINY * span, span, TINY * span + self.assumptions.misfit
+            case Parameter.DELTA:
+                least, most, start = 1 / DELTAS[0], 1 / DELTAS[1], 1 / self.delta
+            case Parameter.REWARD_RANGE:
+                least, most = 1.0, LARGEST_FACTOR
+            case Parameter.DISCOUNT:
+                raise InvalidInput("`over` must not be discount here: another discount is another question.")
+        start = most if start is None else start
+        return _Axis(parameter, min(least, start), start, max(most, start))
+
+    def _grid(self, parameter: Parameter) -> list[float]:
+        declared, facts, span = self._declared(parameter), self.assumptions, self.baseline.ranges.span
+        match parameter:
+            case Parameter.NORM_BOUND:
+                centre = declared or 4 * self.least_norm().value or span or 1.0
+                return [centre * 2 ** (k / 2) for k in range(-6, 7)]
+            case Parameter.MISFIT:
+                return [0.0, facts.misfit, *(span * 10 ** (k / 3 - 4) for k in range(10))]
+            case Parameter.DELTA:
+                return [self.delta, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-6]
+            case Parameter.REWARD_RANGE:
+                return [1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0]
+            case Parameter.DISCOUNT:  # by the effective horizon 1 / (1 - discount)
+                left = 1 - facts.discount
+                if left == 0:
+                    return [0.8, 0.9, 0.95, 0.98, 0.99, 1.0]
+                return [facts.discount, *(round(1 - left * f, 9) for f in (0.5, 0.7, 1.4, 2.0, 2.8, 4.0) if left * f <= 1)]
+
+
+def study(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """The statistic of a problem, made once, for curves, flip points, the least norm and the number of rows."""
+    radius_rule(radius)
+    probability_level(delta)
+    prepare_ranges(data, assumptions)
+    check_one_step(assumptions, policy)
+    prepared = prepare(
+        data, starts, policy, discount=assumptions.discount, kernel=kernel, features=features, options=options, progress=progress
+    )
+    return Study(prepared, assumptions, radius, float(delta), options)
+
+
+def sensitivity(
+    data: Transitions,
+    starts: StartStates,
+    policy: Policy,
+    *,
+    over: str | Parameter,
+    values: Sequence[float] | None = None,
+    assumptions: Assumptions,
+    kernel: Kernel,
+    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
+    radius: str = DEFAULT_RADIUS,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """One curve, as `study(...).curve(over, values)`."""
+    parameter_named(over)
+    made = study(
+        data, starts, policy, assumptions=assumptions, kernel=kernel, features=features, radius=radius, delta=delta,
+        options=options, progress=part_of(progress, 0.0, 0.5),
+    )  # fmt: skip
+    return made.curve(over, values, part_of(progress, 0.5, 1.0))
+
+
+def parameter_named(name: str | Parameter) -> Parameter:
+    """The parameter of this name; a hyphen serves as well as an underscore."""
+    for one in Parameter:
+        if name is one or (isinstance(name, str) and name.replace("-", "_") == one.value):
+            return one
+    raise InvalidInput(f"`over` must be one of {', '.join(one.value for one in Parameter)}. Got {name!r}.")
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A positive x along which intervals grow: norm bound, factor, 1 / delta, or misfit, shifted so that 0 has a logarithm."""
+
+    parameter: Parameter
+    least: float
+    start: float
+    most: float
+
+    def value(self, x: float) -> float:
+        if self.parameter is Parameter.DELTA:
+            return 1 / x
+        return x - self.least if self.parameter is Parameter.MISFIT else x
+
+
+def _some_support(side: Callable[[float], int], axis: _Axis, tolerance: float) -> tuple[float | None, float | None, FlipOutcome]:
+    """(an x with side 0, an x beyond it with side 1): from the start, else by bisection between sides -1 and 1."""
+    first, last = side(axis.start), side(axis.most)
+    if last < 0:
+        return None, None, FlipOutcome.REFUTED
+    if last == 0:
+        return axis.most, None, FlipOutcome.ALWAYS
+    if first == 0:
+        return axis.start, axis.most, FlipOutcome.FLIPS
+    low, high = (axis.least, axis.start) if first > 0 else (axis.start, axis.most)
+    if side(low) > 0:
+        return None, None, FlipOutcome.NEVER
+    while side(low) < 0:
+        if high <= low * (1 + tolerance):
+            return None, None, FlipOutcome.NEVER
+        middle = math.sqrt(low * high)
+        if side(middle) > 0:
+            high = middle
+        else:
+            low = middle
+    return low, high, FlipOutcome.FLIPS
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
+    """(low, high) within this share of each other, `holds` found true at low and false at high; looks near low first."""
+    step = 2.0
+    while high > low * (1 + tolerance):
+        middle = min(math.sqrt(low * high), low * step)
+        if holds(middle):
+            low, step = middle, step**2
+        else:
+            high, step = middle, math.inf
+    return low, high
+
+
+def _rows_needed(intervals: Sequence[ValueInterval], width: float) -> RowsNeeded:
+    """From the intervals of nested prefixes, the shortest first and all the data last."""
+    last = intervals[-1]
+    points = tuple(Prefix(one.count, one.upper - one.lower, one.status) for one in intervals)
+    floor = (last.start_error + last.assumptions.misfit) * (2 - sum(last.clipped))
+    usable = [one for one in points if one.status is Status.OK and one.width > floor]
+    if last.status is Status.INCONSISTENT:
+        return RowsNeeded(width, RowsOutcome.REFUTED, points, floor)
+    if last.status is Status.OK and points[-1].width <= width:
+        return RowsNeeded(width, RowsOutcome.ENOUGH, points, floor, rows=last.count, slower=last.count)
+    if width <= floor:
+        return RowsNeeded(width, RowsOutcome.FLOOR, points, floor)
+    if len(usable) < 2:
+        return RowsNeeded(width, RowsOutcome.VACUOUS, points, floor)
+    n, above = np.array([one.rows for one in usable], float), np.array([one.width for one in usable]) - floor
+    if above[-1] > above[-2] * (n[-2] / n[-1]) ** SLOWEST:
+        return RowsNeeded(width, RowsOutcome.STUCK, points, floor)
+    from scipy.optimize import nnls
+
+    share = np.sqrt(n[-1] / n)
+    (a, b), _ = nnls(np.column_stack([share, share**2]) / above[:, None], np.ones(len(n)))  # relative errors
+    goal = width - floor
+    reached = 2 * goal / (a + math.sqrt(a**2 + 4 * b * goal))  # a x + b x^2 = goal, x = sqrt(n[-1] / rows)
+    rows = max(math.ceil(n[-1] / reached**2), last.count)
+    slower = max(math.ceil(n[-1] * (above[-1] / goal) ** 2), rows)
+    return RowsNeeded(width, RowsOutcome.EXTRAPOLATED, points, floor, rows, slower)
+
+
+def _widened(pair: Range, factor: float) -> Range:
+    """The range about the same middle, so many times as long."""
+    middle, half = 0.5 * (pair[0] + pair[1]), 0.5 * (pair[1] - pair[0])
+    return pair if factor == 1 else (middle - factor * half, middle + factor * half)

@@ -1,0 +1,204 @@
+"""Feature maps: the class of Q functions, Q(x) = theta' phi(x) + constant.
+
+Columns are orthonormal coordinates of the class H, so that ||Q||_H = ||theta||: a norm bound on Q is a ball for theta. The
+constant, when there is one, is not penalised: a value function is mostly a large constant (the average value), and a ball
+around zero that holds it is far larger than one around the rest of Q. `intercept=False` is the paper's plain class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..validation import FloatArray, frozen, matrix, positive, row_keys, whole
+
+
+@runtime_checkable
+class FeatureMap(Protocol):
+    """phi: points (n, d) -> (n, dimension); `intercept` adds an unpenalised constant."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def intercept(self) -> bool: ...
+
+    def __call__(self, points: FloatArray) -> FloatArray: ...
+
+
+@runtime_checkable
+class BoundedFeatures(Protocol):
+    """A feature map that knows how far apart phi(x) and phi(y) can be: without it only declared ranges bound a residual."""
+
+    @property
+    def diameter(self) -> float:
+        """sup ||phi(x) - phi(y)|| over all points."""
+        ...
+
+
+@runtime_checkable
+class SmoothFeatures(Protocol):
+    """A feature map that knows how much phi can change nearby, so that a grid says something about the points between."""
+
+    def spread(self, half_widths: FloatArray) -> float:
+        """sup ||phi(x + d) - phi(x)|| over all x and all d with |d_j| <= half_widths_j."""
+        ...
+
+
+def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
+    """`spread` of cos(w_k'x + b_k) / sqrt(m): |cos a - cos b| <= |a - b|, so it is at most sup ||W d|| / sqrt(m)."""
+    scaled = frequencies * half_widths
+    moving = int(np.count_nonzero(half_widths))
+    by_norm = float(np.linalg.norm(scaled, 2)) * np.sqrt(moving) if moving else 0.0
+    by_column = float(np.linalg.norm(scaled, axis=0).sum())
+    return float(min(by_norm, by_column) / np.sqrt(len(frequencies)))
+
+
+@dataclass(frozen=True)
+class RandomFourier:
+    """phi_k(x) = cos(w_k'x + b_k) / sqrt(m), w_k ~ N(0, I / h^2), b_k ~ U[0, 2 pi], k = 1..m.
+
+    With K0(x, y) = (1/m) sum_k cos(w_k'x + b_k) cos(w_k'y + b_k) this is the paper's class: ||Q||^2 = m ||coefficients of the
+    cosines||^2 = ||theta||^2. As m grows, K0 tends to exp(-||x - y||^2 / (2 h^2)) / 2.
+    """
+
+    dimension: int
+    bandwidth: float = 1.0
+    seed: int = 0
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        whole(self.dimension, "dimension", least=1)
+        positive(self.bandwidth, "bandwidth")
+        whole(self.seed, "seed", least=0)
+
+    def frequencies(self, point_dimension: int) -> tuple[FloatArray, FloatArray]:
+        """(w, b): the frequencies (m, d) and phases (m,), the same for every call with this seed."""
+        generator = np.random.default_rng(self.seed)
+        w = generator.normal(size=(self.dimension, point_dimension)) / self.bandwidth
+        b = generator.uniform(0.0, 2 * np.pi, self.dimension)
+        return w, b
+
+    @property
+    def diameter(self) -> float:
+        """Every cosine changes by at most 2."""
+        return 2.0
+
+    def spread(self, half_widths: FloatArray) -> float:
+        return cosine_spread(self.frequencies(len(half_widths))[0], half_widths)
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        w, b = self.frequencies(points.shape[1])
+        out: FloatArray = points @ w.T
+        out += b
+        np.cos(out, out=out)
+        out /= np.sqrt(self.dimension)
+        return out
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class TabularFeatures:
+    """One-hot features over a finite, declared list of points (s, a)."""
+
+    points: FloatArray
+    intercept: bool
+
+    def __init__(self, points: ArrayLike, intercept: bool = True) -> None:
+        listed = matrix(points, "points") + 0.0
+        if len(np.unique(listed, axis=0)) != len(listed):
+            raise InvalidInput("`points` of TabularFeatures must be different from each other.")
+        object.__setattr__(self, "points", frozen(listed[np.lexsort(listed.T[::-1])]))
+        object.__setattr__(self, "intercept", bool(intercept))
+
+    @classmethod
+    def grid(cls, states: ArrayLike, actions: ArrayLike, intercept: bool = True) -> TabularFeatures:
+        """All pairs of the listed states and action vectors; the policy's `action_vectors` serve."""
+        s, a = matrix(states, "states"), matrix(actions, "actions")
+        return cls(np.concatenate([np.repeat(s, len(a), axis=0), np.tile(a, (len(s), 1))], axis=1), intercept)
+
+    def __repr__(self) -> str:
+        return f"TabularFeatures({self.dimension} points, intercept={self.intercept})"
+
+    @property
+    def dimension(self) -> int:
+        return len(self.points)
+
+    @property
+    def diameter(self) -> float:
+        """Two different unit vectors."""
+        return float(np.sqrt(2.0))
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        if points.shape[1] != self.points.shape[1]:
+            raise InvalidInput(f"TabularFeatures lists {self.points.shape[1]}-d points (s, a). Got {points.shape[1]}-d ones.")
+        asked, inverse = np.unique(points + 0.0, axis=0, return_inverse=True)
+        _, where, found = np.intersect1d(row_keys(self.points), row_keys(asked), return_indices=True)
+        if len(found) != len(asked):
+            unknown = np.setdiff1d(np.arange(len(asked)), found)
+            raise InvalidInput(
+                f"TabularFeatures does not list {len(unknown)} of the points, such as {asked[unknown[0]].tolist()}."
+            )
+        column = np.empty(len(asked), dtype=np.int64)
+        column[found] = where
+        out = np.zeros((len(points), self.dimension))
+        out[np.arange(len(points)), column[inverse.reshape(-1)]] = 1.0
+        return out
+
+
+@dataclass(frozen=True)
+class KernelSections:
+    """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.
+
+    The norm bound is that of the RKHS (the constant, if there is one, left out). With landmarks=None as many coordinates are
+    taken as it needs to miss nothing but rounding: the paper's exact program, in O(n^3). With fewer, the interval contains the
+    exact one, and its slack is computed rather than assumed.
+    """
+
+    kernel: Kernel
+    landmarks: int | None = 300
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.landmarks is not None:
+            whole(self.landmarks, "landmarks", least=1)
+
+    @property
+    def diameter(self) -> float:
+        """||K0(x, .) - K0(y, .)||^2 = K0(x, x) + K0(y, y) - 2 K0(x, y) <= 2 sup K0 where K0 has no negative values."""
+        return float(np.sqrt((2.0 if self.kernel.nonnegative else 4.0) * self.kernel.supremum))
+
+    def memory(self, count: int) -> int:
+        """About how many bytes the coordinates of `count` transitions and the program take."""
+        m = count + 2 if self.landmarks is None else min(self.landmarks, count + 2)
+        return 8 * (4 * count * m + 8 * m * m)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Precomputed:
+    """Features as columns: at the data, at the next and at the start states, the last two averaged over the policy."""
+
+    at_data: FloatArray
+    at_next: FloatArray
+    at_start: FloatArray
+    intercept: bool
+
+    def __init__(self, at_data: ArrayLike, at_next: ArrayLike, at_start: ArrayLike, intercept: bool = True) -> None:
+        data, after, start = matrix(at_data, "at_data"), matrix(at_next, "at_next"), matrix(at_start, "at_start")
+        if data.shape != after.shape or data.shape[1] != start.shape[1]:
+            raise InvalidInput(
+                f"`at_data`, `at_next` and `at_start` must have the same columns, the first two the same rows. "
+                f"Got {data.shape}, {after.shape}, {start.shape}."
+            )
+        object.__setattr__(self, "at_data", frozen(data))
+        object.__setattr__(self, "at_next", frozen(after))
+        object.__setattr__(self, "at_start", frozen(start))
+        object.__setattr__(self, "intercept", bool(intercept))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.at_data.shape[1])

@@ -1,0 +1,111 @@
+"""Q functions that are linear in features: callable, and saved as .npz (plain arrays, nothing that is executed on loading)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidFile, InvalidInput
+from ..io.files import load_arrays, save_arrays
+from ..kernels.kernel import Gaussian, Kernel, Laplace
+from ..validation import FloatArray
+from .features import FeatureMap, RandomFourier, TabularFeatures
+from .sections import SectionBasis, SectionFeatures, Sections
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQ:
+    """Q(s, a) = theta'phi(s, a) (+ constant, the last coefficient, when the features have an intercept).
+
+    Callable on states and actions, indices of a finite set or vectors.
+    """
+
+    features: FeatureMap
+    theta: FloatArray
+    action_vectors: FloatArray | None = None
+
+    def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
+        return self.at_points(np.concatenate([states, self._vectors(np.asarray(actions))], axis=1))
+
+    predict_value = __call__
+
+    def at_points(self, points: FloatArray) -> FloatArray:
+        """Q at rows x = (s, a)."""
+        values = self.features(points) @ self.theta[: self.features.dimension]
+        return np.asarray(values + self.theta[-1] if self.features.intercept else values)
+
+    def _vectors(self, actions: Any) -> FloatArray:
+        if actions.ndim == 2:
+            return np.asarray(actions, dtype=np.float64)
+        if self.action_vectors is None:
+            raise InvalidInput("`actions` are indices, but this Q knows no finite action set: give action vectors.")
+        return np.asarray(self.action_vectors[actions])
+
+
+def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
+    """Write coefficients and features; the file appears whole or not at all."""
+    arrays = _feature_arrays(q.features)
+    arrays["theta"] = np.asarray(q.theta)
+    if q.action_vectors is not None:
+        arrays["action_vectors"] = np.asarray(q.action_vectors)
+    save_arrays(path, arrays)
+
+
+def load_linear_q(path: str | os.PathLike[str]) -> LinearQ:
+    """Read what `save_linear_q` wrote."""
+    arrays = load_arrays(path, "a saved Q function", ("kind", "numbers", "theta"))
+    try:
+        return LinearQ(_features(arrays), arrays["theta"], arrays.get("action_vectors"))
+    except (KeyError, ValueError, IndexError) as error:
+        raise InvalidFile(f"{os.fspath(path)} is not a saved Q function ({error}).") from error
+
+
+def _feature_arrays(features: FeatureMap) -> dict[str, np.ndarray[Any, Any]]:
+    if isinstance(features, RandomFourier):
+        numbers = [features.dimension, features.bandwidth, features.seed, features.intercept]
+        return {"kind": np.array("random fourier"), "numbers": np.array(numbers, dtype=np.float64)}
+    if isinstance(features, TabularFeatures):
+        return {"kind": np.array("tabular"), "points": features.points, "numbers": np.array([features.intercept], dtype=float)}
+    if isinstance(features, SectionFeatures):
+        basis = features.basis
+        arrays = {
+            "kind": np.array("sections"),
+            "kernel": np.array(_kernel_name(basis.kernel)),
+            "bandwidth": basis.kernel.bandwidth,  # type: ignore[attr-defined]
+            "factor": basis.factor,
+            "start_weights": basis.start_weights,
+            "numbers": np.array([features.intercept, basis.start_square, len(basis.starts.branches), len(basis.pivots.branches)]),
+        }
+        for name, sections in (("start", basis.starts), ("pivot", basis.pivots)):
+            for index, (points, weights) in enumerate(sections.branches):
+                arrays[f"{name}_points_{index}"], arrays[f"{name}_weights_{index}"] = points, weights
+        return arrays
+    raise InvalidInput(f"Features of type {type(features).__name__} cannot be saved.")
+
+
+def _features(arrays: dict[str, np.ndarray[Any, Any]]) -> FeatureMap:
+    kind, numbers = str(arrays["kind"]), arrays["numbers"].tolist()
+    if kind == "random fourier":
+        return RandomFourier(int(numbers[0]), numbers[1], int(numbers[2]), bool(numbers[3]))
+    if kind == "tabular":
+        return TabularFeatures(arrays["points"], bool(numbers[0]))
+    if kind == "sections":
+        starts, pivots = (
+            Sections(tuple((arrays[f"{name}_points_{k}"], arrays[f"{name}_weights_{k}"]) for k in range(int(count))))
+            for name, count in (("start", numbers[2]), ("pivot", numbers[3]))
+        )
+        kernel: Kernel = (Gaussian if str(arrays["kernel"]) == "gaussian" else Laplace)(arrays["bandwidth"])
+        basis = SectionBasis(kernel, starts, arrays["start_weights"], numbers[1], pivots, arrays["factor"])
+        return SectionFeatures(basis, bool(numbers[0]))
+    raise ValueError(f"unknown kind {kind!r}")
+
+
+def _kernel_name(kernel: Kernel) -> str:
+    if isinstance(kernel, Gaussian):
+        return "gaussian"
+    if isinstance(kernel, Laplace):
+        return "laplace"
+    raise InvalidInput(f"Coordinates of the kernel {kernel!r} cannot be saved; Gaussian and Laplace can.")

@@ -1,0 +1,179 @@
+"""How large a Bellman residual of Q can be, for all coefficients of a set: the range b of the variance-adaptive radii.
+
+Given (s, a), r + discount V(s') - Q(s, a) has mean 0 and lies in an interval as long as its first part can vary, so its absolute
+value is at most that length:
+    discount * span(V) + (range of a random reward)         where no state is terminal,
+    with 0 among the values of V                            where states may be terminal.
+V(s) is a mean of Q(s, a), so the span of Q over state-action points bounds that of V whatever the policy. For Q = theta'phi and
+theta in a set, span(Q) = sup_{x,y} theta'(phi(x) - phi(y)): bounded through the norm of theta, or through ellipsoids around the
+set at all points of a grid (with the largest change of phi between grid points added) or of a finite list of points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.policy import Policy
+from ..programs.ellipsoid import Ellipsoid
+from ..validation import FloatArray
+from .features import BoundedFeatures, FeatureMap, KernelSections, Precomputed, SmoothFeatures, TabularFeatures
+
+GRID_NUMBERS = 1_000_000
+"""Numbers (points times features) that a grid over the state box may hold."""
+
+SOME_POINTS = 4000
+"""Points looked at where any choice is valid."""
+
+ALL_PAIRS = 1200
+"""Up to this many points the farthest pair is found by looking at all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualRange:
+    """What bounds the residuals of one class of Q.
+
+    diameter: sup ||phi(x) - phi(y)||, infinite where nothing is known.
+    points:   features (with the constant) at points that stand for all state-action points, None where there are none.
+    slack:    phi at any point is within this distance of one of `points`.
+    centre:   a point in the middle of `points`, from which spans are measured.
+    """
+
+    assumptions: Assumptions
+    ranges: ValueRanges
+    terminates: bool
+    diameter: float
+    points: FloatArray | None = None
+    slack: float = 0.0
+    centre: FloatArray | None = None
+
+    @property
+    def largest_value(self) -> float:
+        """The largest |value| that the assumptions allow."""
+        return max(map(abs, self.ranges.value))
+
+    @property
+    def declared(self) -> float:
+        """The width of the range that the assumptions allow to any Q."""
+        return self.ranges.residual_width
+
+    @property
+    def before_data(self) -> float:
+        """The range that is known before any data: a norm bound relative to the data may not enter it."""
+        bound = self.assumptions.norm_bound
+        return self.over_ball(bound) if isinstance(bound, float) else self.declared
+
+    def over_ball(self, norm_bound: float) -> float:
+        """The range over all theta whose penalised part has at most this norm."""
+        if self._needs_level or not np.isfinite(self.diameter):
+            return self.declared
+        return self._width(span=norm_bound * self.diameter)
+
+    def over(self, ellipsoids: Sequence[Ellipsoid], norm_bound: float) -> float:
+        """The range over all theta that lie in every one of the ellipsoids and have at most this norm."""
+        if self.points is None or self.centre is None:
+            return self.over_ball(norm_bound)
+        up, down = self._reaches(ellipsoids, self.points)
+        pad = self.slack * norm_bound
+        if self._needs_level:
+            low, high = self.ranges.value
+            return self._width(low=max(low, -float(down.max()) - pad), high=min(high, float(up.max()) + pad))
+        span = float(up.max()) + float(down.max())
+        return min(self._width(span=span + 2 * pad), self.over_ball(norm_bound))
+
+    def extremes(self, ellipsoids: Sequence[Ellipsoid]) -> tuple[FloatArray, ...]:
+        """Directions in which the ellipsoids reach far: where another ellipsoid would help."""
+        if self.points is None or self.centre is None:
+            return ()
+        some = self.points[:: 1 + len(self.points) // SOME_POINTS]
+        up, down = self._reaches(ellipsoids, some)
+        middle = self._middle()
+        return (some[int(np.argmax(up))] - middle, middle - some[int(np.argmax(down))])
+
+    def _reaches(self, ellipsoids: Sequence[Ellipsoid], points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = [one.reach(points, self._middle()) for one in ellipsoids]
+        return np.min([up for up, _ in found], axis=0), np.min([down for _, down in found], axis=0)
+
+    def _middle(self) -> FloatArray:
+        """From where spans are measured: 0 where the values themselves count."""
+        assert self.centre is not None
+        return np.zeros_like(self.centre) if self._needs_level else self.centre
+
+    @property
+    def _needs_level(self) -> bool:
+        """Whether the values themselves count, and not only their differences."""
+        return self.terminates or self.assumptions.terminal_reward
+
+    def _width(self, *, span: float = 0.0, low: float = 0.0, high: float = 0.0) -> float:
+        reward, discount, misfit = self.assumptions.reward_range, self.assumptions.discount, self.assumptions.misfit
+        span, low, high = span + 2 * misfit, low - misfit, high + misfit
+        if self.assumptions.terminal_reward:
+            width = max(reward[1], discount * high, 0.0) - min(reward[0], discount * low, 0.0)
+        else:
+            noise = reward[1] - reward[0] if self.assumptions.reward_noise else 0.0
+            if self.terminates:
+                span = max(high, 0.0) - min(low, 0.0)
+            width = noise + discount * span
+        return min(width, self.declared)
+
+
+def residual_range(
+    features: FeatureMap | KernelSections | Precomputed,
+    policy: Policy,
+    assumptions: Assumptions,
+    ranges: ValueRanges,
+    *,
+    terminates: bool,
+    anchored: bool = False,
+) -> ResidualRange:
+    """What bounds the residuals of this class: declared ranges, the norm, and points that stand for all others."""
+    plain = ResidualRange(assumptions, ranges, terminates, np.inf)
+    if anchored or not isinstance(features, BoundedFeatures):
+        return plain  # nothing is known of the Q at which the class is anchored, or of columns that were given
+    diameter = features.diameter
+    found = _points(features, policy, assumptions) if isinstance(features, FeatureMap) else None
+    if found is None:
+        return ResidualRange(assumptions, ranges, terminates, diameter)
+    rows, slack = found
+    widest, centre = _farthest(rows)
+    if features.intercept:
+        rows, centre = np.column_stack([rows, np.ones(len(rows))]), np.append(centre, 1.0)
+    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * slack), rows, slack, centre)
+
+
+def _points(features: FeatureMap, policy: Policy, assumptions: Assumptions) -> tuple[FloatArray, float] | None:
+    """Features at points that stand for all, and how far phi elsewhere is from them."""
+    if isinstance(features, TabularFeatures):
+        return features(features.points), 0.0
+    if assumptions.state_box is None or policy.action_vectors is None or not isinstance(features, SmoothFeatures):
+        return None
+    low, high = (np.array(side) for side in assumptions.state_box)
+    actions = policy.action_vectors
+    cells = int((GRID_NUMBERS / (features.dimension * len(actions))) ** (1 / len(low)))
+    if cells < 2:
+        return None
+    half = (high - low) / (2 * cells)
+    axes = [np.linspace(a + h, b - h, cells) if h > 0 else np.array([a]) for a, b, h in zip(low, high, half, strict=True)]
+    states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(low))
+    rows = [features(np.concatenate([states, np.broadcast_to(a, (len(states), len(a)))], axis=1)) for a in actions]
+    return np.concatenate(rows), features.spread(np.concatenate([half, np.zeros(actions.shape[1])]))
+
+
+def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:
+    """(a bound of the largest distance between two rows, the centre of a small ball that holds all of them)."""
+    some = rows[:: 1 + len(rows) // SOME_POINTS]  # any centre is valid, so a part of the rows may choose it
+    centre = some.mean(axis=0)
+    for step in range(2, 202):  # towards the farthest row, by shrinking steps: the smallest enclosing ball in the limit
+        centre = centre + (some[int(np.argmax(_squared_distances(some, centre)))] - centre) / step
+    widest = 2 * float(np.sqrt(_squared_distances(rows, centre).max()))
+    if len(rows) <= ALL_PAIRS:
+        widest = min(widest, float(np.sqrt(max(_squared_distances(rows, row).max() for row in rows))))
+    return widest * (1 + 1e-9), centre
+
+
+def _squared_distances(rows: FloatArray, point: FloatArray) -> FloatArray:
+    away = rows - point
+    return np.asarray(np.einsum("ij,ij->i", away, away))

@@ -1,0 +1,160 @@
+"""The whole RKHS of a kernel K0 through finitely many coordinates, with what they miss computed row by row.
+
+Everything that the data ask of Q in H is an inner product with a section, a weighted sum of kernel functions:
+<Q, f_i> = Q(x_i) - discount E Q(x'_i) for f_i = K0(x_i, .) - discount E K0(x'_i, .), and <Q, f_0> is the value. A pivoted
+Cholesky factorisation picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left
+on the diagonal is the squared length of what the coordinates miss. With enough of them nothing is missed and the class is the
+exact ball of H. Which sections are picked may depend on the data: the bounds on what is missed hold for any choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels.kernel import Kernel, block
+from ..validation import FloatArray
+
+UNIT = float(np.finfo(np.float64).eps)
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """n elements sum_b weights_b[i] K0(points_b[i], .) of the RKHS; all branches have n rows."""
+
+    branches: tuple[tuple[FloatArray, FloatArray], ...]
+
+    def __len__(self) -> int:
+        return len(self.branches[0][1])
+
+    def rows(self, index: slice | FloatArray | list[int]) -> Sections:
+        return Sections(tuple((points[index], weights[index]) for points, weights in self.branches))
+
+    def squared_norms(self, kernel: Kernel) -> FloatArray:
+        """<f_i, f_i>, one per row."""
+        total = np.zeros(len(self))
+        for a, (x, u) in enumerate(self.branches):
+            for b, (y, v) in enumerate(self.branches[: a + 1]):
+                total += (1.0 if a == b else 2.0) * u * v * kernel.paired(x, y)
+        return total
+
+
+def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArray:
+    """The matrix <left_i, right_j>, a few thousand rows at a time."""
+    out = np.zeros((len(left), len(right)))
+    for start in range(0, len(left), ROWS_AT_ONCE):
+        here = slice(start, start + ROWS_AT_ONCE)
+        for x, u in left.branches:
+            for y, v in right.branches:
+                out[here] += u[here, None] * block(kernel, x[here], y) * v
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class SectionBasis:
+    """Orthonormal coordinates: the start section, pivot sections, and the triangular factor of their Gram matrix."""
+
+    kernel: Kernel
+    starts: Sections
+    start_weights: FloatArray
+    start_square: float
+    pivots: Sections
+    factor: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        return len(self.factor)
+
+    def coordinates(self, sections: Sections) -> tuple[FloatArray, FloatArray]:
+        """(coordinates (n, M), squared length of what they miss (n,))."""
+        from scipy.linalg import solve_triangular
+
+        products = inner_products(self.kernel, sections, self.pivots)
+        if self.start_square > 0:
+            with_start = inner_products(self.kernel, sections, self.starts) @ self.start_weights
+            products = np.column_stack([with_start, products])
+        coordinates = solve_triangular(self.factor, products.T, lower=True, check_finite=False).T
+        norms = sections.squared_norms(self.kernel)
+        return coordinates, _missed(norms, coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class SectionFeatures:
+    """The coordinates as a feature map of points."""
+
+    basis: SectionBasis
+    intercept: bool
+
+    @property
+    def dimension(self) -> int:
+        return self.basis.dimension
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        return self.basis.coordinates(Sections(((points, np.ones(len(points))),)))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class SectionCoordinates:
+    """What the coordinates miss of every residual section and of the start section (squared), and the basis."""
+
+    missed: FloatArray
+    start_missed: float
+    basis: SectionBasis
+
+
+def pivoted_coordinates(
+    kernel: Kernel,
+    residuals: Sections,
+    starts: Sections,
+    start_weights: FloatArray,
+    landmarks: int | None,
+    tolerance: float = 1e-12,
+) -> SectionCoordinates:
+    """Coordinates spanned by f_0, the weighted mean of the start sections, and by residual sections f_i picked greedily.
+
+    The first coordinate is along f_0, so nothing of the objective is missed. Then the section that is missed most is added, up to
+    `landmarks` coordinates or until the largest missed square is below tolerance * the largest square.
+    """
+    norms = residuals.squared_norms(kernel)
+    size = len(residuals) + 1 if landmarks is None else min(landmarks, len(residuals) + 1)
+    L = np.zeros((len(residuals), size))
+    with_start = inner_products(kernel, residuals, starts) @ start_weights
+    start_square = float(start_weights @ inner_products(kernel, starts, starts) @ start_weights)
+    used = 0
+    if start_square > 0:
+        L[:, 0] = with_start / np.sqrt(start_square)
+        used = 1
+    left = norms - L[:, 0] ** 2
+    chosen: list[int] = []
+    floor = tolerance * float(norms.max(initial=0.0))
+    while used < size:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= floor:
+            break
+        column = inner_products(kernel, residuals, residuals.rows([pivot]))[:, 0]
+        column -= L[:, :used] @ L[pivot, :used]
+        L[:, used] = column / np.sqrt(left[pivot])
+        left -= L[:, used] ** 2
+        chosen.append(pivot)
+        left[chosen] = 0.0
+        used += 1
+    L = L[:, :used]
+    basis = SectionBasis(kernel, starts, start_weights, start_square, residuals.rows(chosen), _factor(L[chosen], start_square))
+    return SectionCoordinates(_missed(norms, L), UNIT * start_square, basis)
+
+
+def _factor(pivot_rows: FloatArray, start_square: float) -> FloatArray:
+    """The triangular factor of the Gram matrix of (f_0, pivots)."""
+    if start_square <= 0:
+        return pivot_rows
+    first = np.zeros((1, pivot_rows.shape[1]))
+    first[0, 0] = np.sqrt(start_square)
+    return np.concatenate([first, pivot_rows])
+
+
+def _missed(norms: FloatArray, coordinates: FloatArray) -> FloatArray:
+    """||f||^2 - ||coordinates||^2, raised by what rounding may have hidden."""
+    rounding = 4 * UNIT * (coordinates.shape[1] + 4) * norms
+    return np.asarray(np.maximum(norms - np.einsum("ij,ij->i", coordinates, coordinates), 0.0) + rounding)

@@ -1,0 +1,54 @@
+"""Where the data contradict what was declared: a guarantee from false assumptions is none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..validation import plural
+from .assumptions import Assumptions
+from .transitions import Transitions
+
+
+def check_data(data: Transitions, assumptions: Assumptions) -> None:
+    """Raise at the first contradiction between data and assumptions."""
+    check_rewards(data, assumptions.reward_range)
+    if assumptions.terminal_reward:
+        paid = (data.rewards != 0) & ~data.terminated
+        if paid.any():
+            row = int(np.argmax(paid))
+            raise InvalidInput(
+                f"`terminal_reward=True` says that only the end of an episode pays, but row {row} is not terminated and pays "
+                f"{data.rewards[row]:g}."
+            )
+    if assumptions.terminates is False and data.terminated.any():
+        raise InvalidInput(f"`terminates=False`, but row {int(np.argmax(data.terminated))} is terminated.")
+    if assumptions.discount == 1 and not data.terminated.any():
+        raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
+    if assumptions.state_box is not None:
+        _check_box(data, assumptions.state_box)
+
+
+def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
+    """Raise when a reward lies outside the declared range."""
+    low, high = reward_range
+    outside = (data.rewards < low) | (data.rewards > high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        count = int(outside.sum())
+        raise InvalidInput(
+            f"`rewards` must lie in the declared reward_range [{low:g}, {high:g}]. {count} {plural(count, 'does', 'do')} not, "
+            f"first {data.rewards[row]:g} in row {row}."
+        )
+
+
+def _check_box(data: Transitions, box: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
+    lows, highs = np.array(box[0]), np.array(box[1])
+    if len(lows) != data.states.shape[1]:
+        raise InvalidInput(f"`state_box` has {len(lows)} dimensions, states have {data.states.shape[1]}.")
+    live = ~data.terminated
+    for name, states in (("states", data.states), ("next_states", data.next_states[live])):
+        outside = ((states < lows) | (states > highs)).any(axis=1)
+        if outside.any():
+            where = states[int(np.argmax(outside))].tolist()
+            raise InvalidInput(f"`{name}` must lie in the declared state_box. {int(outside.sum())} do not, first {where}.")

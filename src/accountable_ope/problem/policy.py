@@ -1,0 +1,204 @@
+"""The target policy: exact sums over finitely many actions, one action, or draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+
+
+class Branch(NamedTuple):
+    """Action vectors (n, k), their weights (n,), and the index of the action where the set is finite."""
+
+    actions: FloatArray
+    weights: FloatArray
+    action: int | None = None
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A policy is a distribution of action vectors at each state, given as weighted branches.
+
+    E_{a ~ pi(s)} f(s, a) = sum over branches of weight * f(s, action vector).
+    """
+
+    @property
+    def exact(self) -> bool:
+        """Whether the branches give the expectation exactly, rather than by random draws."""
+        ...
+
+    @property
+    def action_vectors(self) -> FloatArray | None:
+        """(A, k) vectors of a finite action set, None for continuous actions."""
+        ...
+
+    def branches(self, states: FloatArray) -> Iterator[Branch]: ...
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class DiscretePolicy:
+    """pi(a | s) over a finite action set, so that expectations are exact sums.
+
+    probabilities: callable, states (n, d) -> (n, A).
+    actions:       (A, k) vectors that enter x = (s, a); or the number A, for one-hot vectors.
+    """
+
+    probabilities: Callable[[FloatArray], ArrayLike]
+    action_vectors: FloatArray
+    exact: bool = True
+
+    def __init__(self, probabilities: Callable[[FloatArray], ArrayLike], actions: ArrayLike | int) -> None:
+        if not callable(probabilities):
+            raise InvalidInput("`probabilities` must be callable: states (n, d) -> (n, A). For a table use TabulatedPolicy.")
+        object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "action_vectors", frozen(action_vectors(actions)))
+        object.__setattr__(self, "exact", True)
+
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        weights = _answer(self.probabilities(states), "policy probabilities", (len(states), len(self.action_vectors)))
+        return _finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class TabulatedPolicy:
+    """pi(a | s) known at listed states only, such as columns of a file; asking elsewhere is an error."""
+
+    states: FloatArray
+    probabilities: FloatArray
+    action_vectors: FloatArray
+    exact: bool = True
+
+    def __init__(self, states: ArrayLike, probabilities: ArrayLike, actions: ArrayLike | int) -> None:
+        s = matrix(states, "states")
+        vectors = action_vectors(actions)
+        p = matrix(probabilities, "probabilities")
+        if len(s) == 0:
+            raise InvalidInput("`states` of TabulatedPolicy must have at least one row. Got none.")
+        if p.shape != (len(s), len(vectors)):
+            raise InvalidInput(
+                f"`probabilities` must have shape ({len(s)}, {len(vectors)}): a row per state, a column per action. "
+                f"Got {p.shape}."
+            )
+        p = probability_rows(p, "probabilities")
+        _, first, inverse = np.unique(row_keys(s), return_index=True, return_inverse=True)
+        differs = np.abs(p - p[first][inverse.reshape(-1)]).max(axis=1) > 1e-6
+        if differs.any():
+            row = int(np.argmax(differs))
+            raise InvalidInput(
+                f"`probabilities` differ between two rows of the same state, {s[row].tolist()}: a policy is a function of the "
+                "state, so put into the state whatever else it depends on."
+            )
+        object.__setattr__(self, "states", frozen(s[first]))
+        object.__setattr__(self, "probabilities", frozen(p[first]))
+        object.__setattr__(self, "action_vectors", frozen(vectors))
+        object.__setattr__(self, "exact", True)
+
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        known, asked = row_keys(self.states), row_keys(states)
+        if self.states.shape[1] != states.shape[1]:
+            raise InvalidInput(f"The policy table has {self.states.shape[1]}-d states. Got {states.shape[1]}-d ones.")
+        rows = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        missing = known[rows] != asked
+        if missing.any():
+            where = states[int(np.argmax(missing))].tolist()
+            raise InvalidInput(f"The policy's probabilities are not given at {int(missing.sum())} states, such as {where}.")
+        return _finite_branches(self.probabilities[rows], self.action_vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class DeterministicPolicy:
+    """One action per state. act: callable, states (n, d) -> (n, k) action vectors."""
+
+    act: Callable[[FloatArray], ArrayLike]
+    exact: bool = True
+    action_vectors: None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.act):
+            raise InvalidInput("`act` must be callable: states (n, d) -> actions (n, k).")
+
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        chosen = _rows(self.act(states), len(states), "actions of the policy")
+        yield Branch(matrix(chosen, "actions of the policy"), np.ones(len(states)))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledPolicy:
+    """A policy that can only be sampled: the mean over `draws` actions stands for the expectation.
+
+    sample: callable, (states (n, d), numpy Generator) -> (n, k). The draws are part of the observed transition, so residuals
+    keep mean zero and range; the start states pay for them in the Monte Carlo radius.
+    """
+
+    sample: Callable[[FloatArray, np.random.Generator], ArrayLike]
+    draws: int = 10
+    seed: int = 0
+    exact: bool = False
+    action_vectors: None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.sample):
+            raise InvalidInput("`sample` must be callable: (states (n, d), generator) -> actions (n, k).")
+        whole(self.draws, "draws", least=1)
+        whole(self.seed, "seed", least=0)
+
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        # One stream over all rows: calling block by block would repeat it and make later draws depend on earlier ones.
+        generator = np.random.default_rng(self.seed)
+        weights = np.full(len(states), 1 / self.draws)
+        for _ in range(self.draws):
+            drawn = _rows(self.sample(states, generator), len(states), "actions of the policy")
+            yield Branch(matrix(drawn, "actions of the policy"), weights)
+
+
+def action_vectors(actions: ArrayLike | int) -> FloatArray:
+    """(A, k) action vectors; a number A means one-hot vectors."""
+    if isinstance(actions, (int, np.integer)) and not isinstance(actions, bool):
+        return np.eye(whole(actions, "actions", least=1))
+    vectors = matrix(actions, "actions")
+    if len(np.unique(vectors, axis=0)) != len(vectors):
+        raise InvalidInput("`actions` must be different vectors: two actions with the same vector cannot be told apart.")
+    return vectors
+
+
+def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> FloatArray:
+    """x = (s, a): states beside action vectors, looked up when actions are indices."""
+    vectors = policy.action_vectors
+    if actions.ndim == 1:
+        if vectors is None:
+            raise InvalidInput("`actions` are indices, but the policy has no finite action set: use DiscretePolicy.")
+        if actions.max() >= len(vectors):
+            row = int(np.argmax(actions >= len(vectors)))
+            raise InvalidInput(
+                f"`actions` has index {int(actions[row])} in row {row}, but the policy has {len(vectors)} actions "
+                f"(0 to {len(vectors) - 1})."
+            )
+        actions = vectors[actions]
+    elif vectors is not None and actions.shape[1] != vectors.shape[1]:
+        raise InvalidInput(f"`actions` must have {vectors.shape[1]} columns, as the policy's do. Got {actions.shape[1]}.")
+    return np.concatenate([states, actions], axis=1)
+
+
+def _finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branch]:
+    for index, one in enumerate(vectors):
+        yield Branch(np.broadcast_to(one, (len(weights), len(one))), weights[:, index], index)
+
+
+def _answer(values: ArrayLike, name: str, shape: tuple[int, int]) -> FloatArray:
+    array = float_array(values, name, dimensions=(0, 1, 2, 3))
+    if array.shape != shape:
+        raise InvalidInput(f"`{name}` must have shape {shape}. Got {array.shape}.")
+    return array
+
+
+def _rows(values: ArrayLike, rows: int, name: str) -> FloatArray:
+    array = float_array(values, name, dimensions=(0, 1, 2, 3))
+    if array.ndim not in (1, 2) or len(array) != rows:
+        raise InvalidInput(f"`{name}` must have one row per state ({rows}). Got shape {array.shape}.")
+    return array

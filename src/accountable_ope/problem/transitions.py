@@ -1,0 +1,210 @@
+"""Logged transitions and start states: frozen, validated arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+from ..validation import BoolArray, FloatArray, IntArray, frozen, matrix, own, plural, raw_array, same_rows, vector
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Transitions:
+    """Logged transitions (s, a, r, s'), rows in the order in which they were generated.
+
+    states, next_states: (n, d), or (n,) for one-dimensional states.
+    actions:             (n,) integers that index a finite action set, or (n, k) floats.
+    terminated:          True where s' is terminal and worth 0. A truncated episode is not terminated: its last row goes on.
+    episodes:            labels of the episodes, None when unknown.
+    """
+
+    states: FloatArray
+    actions: IntArray | FloatArray
+    rewards: FloatArray
+    next_states: FloatArray
+    terminated: BoolArray
+    episodes: IntArray | None
+
+    def __init__(
+        self,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminated: ArrayLike | None = None,
+        episodes: ArrayLike | None = None,
+    ) -> None:
+        s = matrix(states, "states")
+        n = len(s)
+        if n < 2:
+            raise InvalidInput(f"At least two transitions are needed. Got {n}.")
+        r = vector(rewards, "rewards")
+        s_next = matrix(next_states, "next_states")
+        a = _actions(actions)
+        for array, name in ((r, "rewards"), (s_next, "next_states"), (a, "actions")):
+            same_rows(n, array, name, "states")
+        if s_next.shape[1] != s.shape[1]:
+            raise InvalidInput(f"`next_states` must have as many columns as `states` ({s.shape[1]}). Got {s_next.shape[1]}.")
+        fields: dict[str, NDArray[Any] | None] = {
+            "states": s,
+            "actions": a,
+            "rewards": r,
+            "next_states": s_next,
+            "terminated": np.zeros(n, dtype=bool) if terminated is None else _flags(terminated, n),
+            "episodes": None if episodes is None else _labels(episodes, n),
+        }
+        for name, values in fields.items():
+            object.__setattr__(self, name, None if values is None else frozen(values))
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def __repr__(self) -> str:
+        episodes = "" if self.episodes is None else f", {self.number_of_episodes} episodes"
+        ended = int(self.terminated.sum())
+        return f"Transitions({len(self)} rows{episodes}, {self.states.shape[1]}-d states, {ended} terminated)"
+
+    @property
+    def finite_actions(self) -> bool:
+        """Whether actions are indices into a finite set."""
+        return self.actions.ndim == 1
+
+    @property
+    def number_of_episodes(self) -> int | None:
+        return None if self.episodes is None else int(self.episodes.max()) + 1
+
+    def rows(self, chosen: slice | BoolArray | IntArray) -> Transitions:
+        """Some of the transitions, in the same order."""
+        return Transitions(
+            self.states[chosen],
+            self.actions[chosen],
+            self.rewards[chosen],
+            self.next_states[chosen],
+            self.terminated[chosen],
+            None if self.episodes is None else self.episodes[chosen],
+        )
+
+    def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
+        """(earlier, later): the first rows, about this share of them, and the rest.
+
+        The cut falls between episodes where there is such a place, so that episodes stay whole. Rows are in the order of
+        generation, so whatever is chosen on the earlier part was chosen before the later part happened.
+        """
+        if not 0 < earlier_share < 1:
+            raise InvalidInput(f"`earlier_share` must be in (0, 1). Got {earlier_share!r}.")
+        cut = round(earlier_share * len(self))
+        if self.episodes is not None:
+            # An episode that started before a row and ends at or after it makes that row no place to cut.
+            last = np.zeros(int(self.episodes.max()) + 1, dtype=np.int64)
+            last[self.episodes] = np.arange(len(self))
+            open_until = np.maximum.accumulate(last[self.episodes])
+            places = np.flatnonzero(open_until[:-1] < np.arange(1, len(self))) + 1
+            places = places[(places >= 2) & (places <= len(self) - 2)]
+            if len(places):
+                cut = int(places[np.argmin(np.abs(places - cut))])
+        if cut < 2 or len(self) - cut < 2:
+            raise InvalidInput(f"`earlier_share` {earlier_share!r} leaves fewer than two transitions on one side of the split.")
+        return self.rows(slice(0, cut)), self.rows(slice(cut, None))
+
+    def first_states(self) -> StartStates:
+        """The first state of every episode, as an i.i.d. sample of the start distribution."""
+        if self.episodes is None:
+            raise InvalidInput("`first_states` needs `episodes`: without them nobody knows where an episode starts.")
+        _, first_rows = np.unique(self.episodes, return_index=True)
+        return StartStates(self.states[np.sort(first_rows)], exact=False)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class StartStates:
+    """Where the target policy starts.
+
+    exact=True:  this finite distribution (with `weights`, uniform if None) *is* the start distribution; no Monte Carlo error.
+    exact=False: the states are an i.i.d. sample of it, and the bounds pay for that with their own radius.
+    """
+
+    states: FloatArray
+    weights: FloatArray
+    exact: bool
+
+    def __init__(self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True) -> None:
+        s = matrix(states, "start states")
+        if len(s) == 0:
+            raise InvalidInput("`start states` must have at least one row. Got none.")
+        if weights is not None and not exact:
+            raise InvalidInput("`weights` need `exact=True`: an i.i.d. sample of start states weighs every row alike.")
+        w = np.full(len(s), 1 / len(s)) if weights is None else vector(weights, "weights")
+        same_rows(len(s), w, "weights", "start states")
+        if (w < 0).any() or w.max() <= 0:
+            raise InvalidInput("`weights` must not be negative and must not all be zero.")
+        w = w / w.max()  # a sum of very large weights would overflow
+        object.__setattr__(self, "states", frozen(s))
+        object.__setattr__(self, "weights", frozen(w / w.sum()))
+        object.__setattr__(self, "exact", bool(exact))
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __repr__(self) -> str:
+        kind = "exact distribution" if self.exact else "i.i.d. sample"
+        return f"StartStates({len(self)} {plural(len(self), 'row', 'rows')}, {kind})"
+
+
+def _actions(values: ArrayLike) -> IntArray | FloatArray:
+    raw = raw_array(values)
+    if raw.dtype.kind in "iub" and raw.ndim == 1:
+        indices = own(raw, np.int64)
+        if len(indices) and indices.min() < 0:
+            raise InvalidInput(f"`actions` must be indices from 0. Got {int(indices.min())} in row {int(indices.argmin())}.")
+        return indices
+    if raw.ndim == 1 and raw.dtype != object:
+        raise InvalidInput(
+            f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}; "
+            "for one-dimensional continuous actions give one column, shape (n, 1)."
+        )
+    return matrix(values, "actions")
+
+
+def _flags(values: ArrayLike, n: int) -> BoolArray:
+    raw = raw_array(values)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = raw[:, 0]
+    if raw.ndim != 1 or (raw.dtype != bool and not (raw.dtype.kind in "iuf" and np.isin(raw, (0, 1)).all())):
+        raise InvalidInput("`terminated` must be one True or False per row.")
+    same_rows(n, raw, "terminated", "states")
+    return np.array(raw, dtype=bool)
+
+
+def _labels(values: ArrayLike, n: int) -> IntArray:
+    """Episode labels as 0, 1, 2, ... in the order of first appearance."""
+    raw = raw_array(values)
+    if raw.ndim != 1 or raw.dtype.kind not in "iubUS":
+        raise InvalidInput(f"`episodes` must be one whole number or text per row. Got {raw.dtype} of shape {raw.shape}.")
+    same_rows(n, raw, "episodes", "states")
+    _, first, inverse = np.unique(raw, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
+    """The first n rows of several logs, one after the other, with episodes counted on."""
+    if len(parts) == 1 and len(parts[0]) == n:
+        return parts[0]
+    labels, used = [], 0
+    for part in parts:
+        assert part.episodes is not None
+        labels.append(part.episodes + used)
+        used += int(part.episodes.max()) + 1
+    return Transitions(
+        np.concatenate([part.states for part in parts])[:n],
+        np.concatenate([part.actions for part in parts])[:n],
+        np.concatenate([part.rewards for part in parts])[:n],
+        np.concatenate([part.next_states for part in parts])[:n],
+        np.concatenate([part.terminated for part in parts])[:n],
+        np.concatenate(labels)[:n],
+    )

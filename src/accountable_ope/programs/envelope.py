@@ -1,0 +1,71 @@
+"""Bounds of ||S_n|| that may depend on the variance V_n(Q) = sum_i eps_i^2 K(x_i, x_i), and the affine bounds of their squares.
+
+An envelope is a function U(b, V), non-decreasing in the range b and in the variance V, and concave in V, with
+P( ||S_n|| <= U(b, V_n) for all n ) >= 1 - delta at Q of the target policy. Where U(b, V)^2 <= p + q V, the true Q meets
+    eps'(K - q D) eps <= p,     D = diag K(x_i, x_i),
+one quadratic constraint for every q, all of them on the same event.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..validation import FloatArray
+
+GRID = 200
+"""Twice so many values of the variance, between which an affine bound is verified."""
+
+
+class Envelope(Protocol):
+    """U(b, V) and its derivative in V."""
+
+    @property
+    def delta(self) -> float: ...
+
+    def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True)
+class AffineBound:
+    """U(b, V)^2 <= level + rate V for every V in [0, largest variance]."""
+
+    level: float
+    rate: float
+
+
+class SquaredEnvelope:
+    """U(b, .)^2 on [0, largest], tabulated once, and its affine bounds."""
+
+    def __init__(self, envelope: Envelope, residual_bound: float, largest: float) -> None:
+        self._envelope, self._b, self.largest = envelope, residual_bound, largest
+        # Evenly spread in logarithms, for small variances, and evenly, for large ones.
+        spread = np.concatenate(
+            [np.geomspace(max(1e-9 * largest, 1e-300), max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]
+        )
+        self._v = np.unique(spread) if largest > 0 else np.zeros(1)
+        self._u, self._slope = envelope.bound(residual_bound, self._v)
+
+    def at(self, rate: float) -> AffineBound:
+        """The affine bound with this rate: p = max_V U^2 - q V, never below the true maximum.
+
+        Between two points U lies below its tangent at the left one, and the square of the tangent minus q V is convex, so it is
+        largest at an end.
+        """
+        here = self._u**2 - rate * self._v
+        there = (self._u[:-1] + self._slope[:-1] * np.diff(self._v)) ** 2 - rate * self._v[1:]
+        return AffineBound(max(float(here.max()), float(there.max(initial=-math.inf)), 0.0), rate)
+
+    def touching(self, variance: float) -> AffineBound:
+        """The affine bound that is tight near this variance."""
+        u, slope = self._envelope.bound(self._b, np.array([min(variance, self.largest)]))
+        return self.at(float(2 * u[0] * slope[0]))
+
+    def chord(self) -> AffineBound:
+        """The affine bound through both ends, best where U^2 is convex."""
+        if self.largest == 0:
+            return self.at(0.0)
+        return self.at(float((self._u[-1] ** 2 - self._u[0] ** 2) / self.largest))

@@ -1,0 +1,158 @@
+"""What the iteration of `tightening` proved, round by round, and how it is proved again.
+
+Every proof is a set of multipliers: the bounds of variance and range follow from them and from what was known before, without
+any search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..validation import FloatArray
+from .certificate import Certificate, SolveStatus
+from .ellipsoid import Ellipsoid
+from .evidence import Known, TightSet
+from .lagrangian import Constraint, lagrangian_value
+
+WELL_CONDITIONED = 1e-9
+"""An ellipsoid with a smaller pivot, in units of its diagonal, is not used for ranges."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: what the set was known to satisfy before it, and the ends it gave.
+
+    residual_bound: b, every |eps| at Q is at most this.
+    variance:       V_n / n at Q is at most this, for the kernel.
+    level, rate:    p and q of the constraint that decided the upper end (in units of S_n: eps'(K - qD)eps <= p).
+    lower, upper:   the ends after this round, before the start error and the clip.
+    """
+
+    residual_bound: float
+    variance: float
+    level: float
+    rate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint."""
+
+    rates: tuple[FloatArray, ...]
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What proves that the set of a round has the variances (one proof per evidence) and the range that the next begins with."""
+
+    variances: tuple[Proof | None, ...]
+    range: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tightening:
+    """The whole iteration, and all that is needed to check it again.
+
+    ends:           for the upper and the lower end the number of the round that gave it, and the rates of its constraints.
+    identification: smallest over largest eigenvalue of Z'(K - qD)Z; where it is negative the data alone leave a direction open,
+                    and only the ball or the box closes it.
+    """
+
+    tight: TightSet
+    rounds: tuple[Round, ...]
+    steps: tuple[Step, ...]
+    ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
+    identification: float
+
+    @property
+    def level(self) -> float:
+        """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""
+        last, one = self.rounds[-1], self.tight.evidence[0]
+        u, _ = one.envelope.bound(last.residual_bound * one.reach, np.array([last.variance * one.count]))
+        return float(u[0]) ** 2 / one.count**2
+
+    def summary(self) -> str:
+        """In words, how far the iteration came."""
+        first, last, n = self.rounds[0], self.rounds[-1], len(self.rounds)
+        line = (
+            f"Tightened in {n} round{'s' * (n > 1)}: residuals within {first.residual_bound:.4g} -> {last.residual_bound:.4g}, "
+            f"their root mean square at most {math.sqrt(first.variance):.4g} -> {math.sqrt(last.variance):.4g}."
+        )
+        if self.identification < 0:
+            line += " The data alone leave a direction of Q open; the norm bound or the value range closes it."
+        return line
+
+    def check(self, upper: Certificate, lower: Certificate) -> bool:
+        """Every range and variance follows from the proofs of the round before, and the constraints of the ends from them."""
+        known = [self.tight.begin()]
+        for step, claimed in zip(self.steps, self.rounds[1:], strict=False):
+            known.append(after(self.tight, known[-1], step))
+            if known[-1].residual_bound > claimed.residual_bound * (1 + 1e-9):
+                return False
+            if known[-1].variances[0] > claimed.variance * self.tight.evidence[0].count * (1 + 1e-9):
+                return False
+        for certificate, (number, rates) in zip((upper, lower), self.ends, strict=False):
+            if certificate.status in (SolveStatus.EMPTY, SolveStatus.UNBOUNDED):
+                continue
+            rebuilt = self.tight.constraints(self.tight.squares(known[number]), rates)
+            if not all(_same(a, b) for a, b in zip(rebuilt, certificate.constraints, strict=True)):
+                return False
+        return True
+
+
+def _same(one: Constraint, other: Constraint) -> bool:
+    a, b = one.quadratic, other.quadratic
+    return (
+        np.allclose(a.A, b.A, rtol=1e-9, atol=0)
+        and np.allclose(a.a, b.a, rtol=1e-9, atol=0)
+        and one.limit <= other.limit * (1 + 1e-9)
+    )
+
+
+def after(tight: TightSet, known: Known, step: Step) -> Known:
+    """What the proofs of a step say, given what was known."""
+    squares = tight.squares(known)
+    variances = []
+    for one, before, proof in zip(tight.evidence, known.variances, step.variances, strict=True):
+        largest = before
+        if proof is not None:
+            value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
+            hidden = tight.norm_bound * one.missed[1] + one.misfit[1]
+            largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
+        variances.append(largest)
+    bound = known.residual_bound
+    ellipsoids = ellipsoids_around((tight.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
+    if ellipsoids:
+        bound = min(bound, tight.range.over(ellipsoids, tight.norm_bound))
+    reduced = (min(v, one.count * (bound * one.reach) ** 2) for v, one in zip(variances, tight.evidence, strict=True))
+    return Known(bound, tuple(reduced))
+
+
+def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:
+    """{theta: sum_j alpha_j (q_j(theta) - limit_j) <= 0} holds the set, for any multipliers alpha."""
+    found = []
+    for constraints, multipliers in proofs:
+        used = [(c, a) for c, a in zip(constraints, multipliers.tolist(), strict=True) if a > 0]
+        if not used:
+            continue
+        H = sum((a * c.quadratic.A for c, a in used), np.zeros_like(constraints[0].quadratic.A))
+        h = sum((a * c.quadratic.a for c, a in used), np.zeros(len(H)))
+        room = sum(a * (c.limit - c.quadratic.a0) for c, a in used)
+        try:
+            factor = np.linalg.cholesky(H)
+            centre = np.linalg.solve(H, h)
+        except np.linalg.LinAlgError:
+            continue
+        if float((np.diagonal(factor) ** 2 / np.diagonal(H)).min()) < WELL_CONDITIONED:
+            continue  # rounding could move it; the set lies in the others all the same
+        size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ centre**2)
+        squared = room + float(h @ centre) + 1e-12 * len(h) * size
+        found.append(Ellipsoid(centre, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
+    return found

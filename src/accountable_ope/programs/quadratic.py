@@ -1,0 +1,32 @@
+"""Quadratic functions of the coefficients theta: the loss, the ball and the value box are all of this form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """q(theta) = theta'A theta - 2 a'theta + a0."""
+
+    A: FloatArray
+    a: FloatArray
+    a0: float
+
+    @cached_property
+    def sizes(self) -> tuple[FloatArray, FloatArray]:
+        """sqrt|A_ii| and |a|."""
+        return np.sqrt(np.abs(np.diagonal(self.A))), np.abs(self.a)
+
+    def __call__(self, theta: FloatArray) -> float:
+        return float(theta @ (self.A @ theta) - 2 * (self.a @ theta) + self.a0)
+
+    @classmethod
+    def linear(cls, c: FloatArray) -> Quadratic:
+        """q(theta) = -c'theta, whose least value is the largest c'theta with the sign turned."""
+        return cls(np.zeros((len(c), len(c))), 0.5 * c, 0.0)

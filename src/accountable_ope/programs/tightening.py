@@ -1,0 +1,289 @@
+"""The joint constraint and its iteration: one event, no union bound.
+
+On one event of probability 1 - delta the true Q meets ||S_n(Q)|| <= U(b(Q), V_n(Q)) for an envelope U that is non-decreasing in
+the range b and in the variance V_n. Over any set F that holds Q, with b(Q) <= b and V_n(Q) <= V for all Q in F, the square of U
+is below p + q V_n for every affine bound (p, q) of U(b, .)^2 on [0, V]: so Q meets
+
+    eps(theta)'(K - q D) eps(theta) <= p,        D = diag K(x_i, x_i),
+
+for all of them at once. These constraints, the ball and the value box give a smaller F, with a smaller range and variance; and so
+on, on the same event, as often as it helps. The matrices may be indefinite: every bound is that of Lagrange multipliers, valid
+wherever their combination is positive definite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..validation import FloatArray
+from .certificate import Certificate, SolveStatus
+from .envelope import SquaredEnvelope
+from .evidence import Evidence, Known, TightSet, difference
+from .lagrangian import Constraint, Role, lagrangian_value
+from .multipliers import DualSolution, maximise_dual
+from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
+from .quadratic import Quadratic
+
+ROUNDS = 8
+REFINEMENTS = 3
+ENOUGH = 0.01
+"""A round that shrinks neither the range nor a variance by this share is the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    proof: Proof
+    constraints: tuple[Constraint, ...]
+    dual: DualSolution
+    middle: tuple[float, ...]
+
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """The multipliers of each evidence, added up over its rates."""
+        ends = np.cumsum([len(own) for own in self.proof.rates])
+        return tuple(float(part.sum()) for part in np.split(self.proof.multipliers, ends)[: len(ends)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Hints:
+    """The solutions of the round before."""
+
+    ends: tuple[_Solved | None, _Solved | None]
+    variances: tuple[_Solved | None, ...]
+
+
+def tighten(
+    tight: TightSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
+) -> tuple[Certificate, Certificate, Tightening]:
+    """Both ends (the largest upward'theta and downward'theta) and the iteration that led to them.
+
+    `inside` is a point of small loss, for the size of things. Any number of rounds is valid; the best end of all rounds is kept.
+    """
+    known = tight.begin()
+    empty = prove_empty(tight, known, inside)
+    history: list[Round] = []
+    steps: list[Step] = []
+    best: list[Certificate | None] = [None, None]
+    ends: list[tuple[int, tuple[FloatArray, ...]]] = [(0, ()), (0, ())]
+    hints = _Hints((None, None), tuple(None for _ in tight.evidence))
+    for number in range(rounds):
+        squares = tight.squares(known)
+        goals = (upward, downward) if empty is None else ()
+        solved = [_solve(Quadratic.linear(c), tight, squares, inside, hint=hints.ends[k]) for k, c in enumerate(goals)]
+        for k, one in enumerate(solved):
+            if one is not None:
+                found, before = _certificate(goals[k], one, inside), best[k]
+                if before is None or found.bound < before.bound:
+                    best[k], ends[k] = found, (number, one.proof.rates)
+        here = [one for one in solved if one is not None]
+        rate = here[0].middle[0] if here else 0.0
+        history.append(_record(known, squares[0], rate, tight.evidence[0].count, best))
+        if len(here) < 2 or number + 1 == rounds or _crossed(best):
+            break
+        step, variances = _shrink(tight, squares, inside, here, hints.variances)
+        shrunk = after(tight, known, step)
+        if not _smaller(shrunk, known):
+            break
+        hints = _Hints((here[0], here[1]), variances)
+        steps.append(step)
+        known = shrunk
+    upper, lower = best
+    if upper is not None and lower is not None and _crossed(best):
+        empty = _empty_from_ends(upper, lower)
+    identification = _identification(tight.evidence[0], history[-1].rate)
+    tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), identification)
+    if empty is not None:
+        return _emptied(empty, upward), _emptied(empty, downward), tightening
+    return upper or _unbounded(tight, upward), lower or _unbounded(tight, downward), tightening
+
+
+def prove_empty(tight: TightSet, known: Known, inside: FloatArray) -> Certificate | None:
+    """A proof that no theta meets a joint constraint within ball and box, or None."""
+    for one, squared in zip(tight.evidence, tight.squares(known), strict=True):
+        variance = one.variance(inside[: len(one.variance.a)]) * one.count**2
+        affine = squared.touching(variance) if tight.joint else squared.at(0.0)
+        loss = one.constraint(affine.level, affine.rate, tight.norm_bound)
+        if loss.quadratic(inside) <= loss.limit or not tight.others:
+            continue
+        size = max(abs(loss.quadratic(inside)), abs(loss.limit))
+        start = np.array([size / max(c.limit, 1e-300) for c in tight.others])
+        dual = maximise_dual(loss.quadratic, tight.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
+        if dual is not None and dual.bound > loss.limit:
+            multipliers = np.concatenate([[1.0], dual.multipliers])
+            return Certificate(inside * 0, (loss, *tight.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
+    return None
+
+
+def least_norm(tight: TightSet, inside: FloatArray, ball: Quadratic) -> float | None:
+    """A lower bound of the norm of every Q that meets the joint constraints and the box; None where none does."""
+    known = tight.begin()
+    if prove_empty(tight, known, inside) is not None:
+        return None
+    largest = tight.range.largest_value
+    solved = _solve(ball, tight, tight.squares(known), inside, absolute_gap=1e-10 * largest**2)
+    return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
+
+
+def _solve(
+    goal: Quadratic,
+    tight: TightSet,
+    squares: Sequence[SquaredEnvelope],
+    inside: FloatArray,
+    gap: float = 1e-6,
+    absolute_gap: float = 0.0,
+    hint: _Solved | None = None,
+) -> _Solved | None:
+    """The best Lagrangian bound of a goal; the rates q are moved to where they count most.
+
+    hint: a solution of the same goal in the round before, from which to begin.
+    """
+    pairs = zip(tight.evidence, squares, strict=True)
+    choices = [_first_rates(one, squared, inside, tight.joint) for one, squared in pairs]
+    start: FloatArray | None = None
+    if hint is not None:
+        start = np.concatenate(
+            [np.full(len(rates), total / len(rates)) for rates, total in zip(choices, hint.totals, strict=True)]
+            + [hint.proof.multipliers[len(hint.proof.multipliers) - len(tight.others) :]]
+        )
+    best: _Solved | None = None
+    for attempt in range(REFINEMENTS if tight.joint else 1):
+        constraints = tight.constraints(squares, choices)
+        if start is None:
+            start = _first_multipliers(goal, constraints, inside, tight.norm_bound)
+        wanted = gap if attempt else max(gap, 1e-3)
+        dual = maximise_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
+        if dual is None:
+            return best
+        middle, begin, position = [], [], 0
+        for rates in choices:
+            weights = dual.multipliers[position : position + len(rates)]
+            total = float(weights.sum())
+            middle.append(float(weights @ rates) / total)
+            begin.append(np.array([0.2, 0.6, 0.2]) * total)
+            position += len(rates)
+        start = np.concatenate([*begin, dual.multipliers[position:]])
+        gained = math.inf if best is None else dual.bound - best.dual.bound
+        if best is None or gained > 0:
+            best = _Solved(Proof(tuple(choices), dual.multipliers), constraints, dual, tuple(middle))
+        if gained <= max(gap, 1e-4) * abs(dual.bound) + absolute_gap and attempt > 0:
+            break
+        # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
+        choices = [np.array([q / 1.25, q, 1.25 * q]) for q in middle]
+    return best
+
+
+def _first_rates(one: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
+    """Rates that touch the envelope at the variance of a point of small loss, and at larger ones."""
+    if not joint or squared.largest <= 0:
+        return np.zeros(1)
+    centre = one.variance(inside[: len(one.variance.a)]) * one.count**2
+    low = min(max(centre, 1e-6 * squared.largest), squared.largest)
+    touched = [squared.touching(v).rate for v in np.geomspace(low, squared.largest, 3)]
+    return np.unique([*touched, squared.chord().rate])
+
+
+def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], inside: FloatArray, norm_bound: float) -> FloatArray:
+    """(size of the goal) / (limit of the constraint)."""
+    if goal.A.any():
+        size = max(abs(goal(inside)), abs(goal.a0), float(np.abs(np.diagonal(goal.A)).max()) * norm_bound**2)
+    else:
+        size = 2 * float(np.linalg.norm(goal.a)) * norm_bound
+    return np.array([max(size, 1e-300) / max(abs(c.limit), 1e-300) for c in constraints])
+
+
+def _shrink(
+    tight: TightSet,
+    squares: Sequence[SquaredEnvelope],
+    inside: FloatArray,
+    ends: Sequence[_Solved],
+    hints: Sequence[_Solved | None],
+) -> tuple[Step, tuple[_Solved | None, ...]]:
+    """Proofs of the variances and of the range of the set that the constraints of this round leave."""
+    solved = tuple(
+        _solve(one.variance_goal(), tight, squares, inside, gap=1e-3, hint=hint)
+        for one, hint in zip(tight.evidence, hints, strict=True)
+    )
+    around = [*ends, *(one for one in solved if one is not None)]
+    ellipsoids = ellipsoids_around((one.constraints, one.proof.multipliers) for one in around)
+    for direction in tight.range.extremes(ellipsoids) if ellipsoids else ():  # where the range is decided, one of its own
+        own = _solve(Quadratic.linear(_padded(direction, len(inside))), tight, squares, inside, gap=1e-2)
+        if own is not None:
+            around.append(own)
+    variances = tuple(None if one is None else one.proof for one in solved)
+    return Step(variances, tuple(one.proof for one in around)), solved
+
+
+def _crossed(best: Sequence[Certificate | None]) -> bool:
+    """Whether the ends prove that there is nothing between them."""
+    upper, lower = best
+    return upper is not None and lower is not None and upper.bound < -lower.bound
+
+
+def _smaller(after: Known, before: Known) -> bool:
+    pairs = zip((after.residual_bound, *after.variances), (before.residual_bound, *before.variances), strict=True)
+    return any(new < (1 - ENOUGH) * old for new, old in pairs)
+
+
+def _record(known: Known, squared: SquaredEnvelope, rate: float, count: int, best: Sequence[Certificate | None]) -> Round:
+    upper, lower = best
+    affine = squared.at(rate)
+    return Round(
+        residual_bound=known.residual_bound,
+        variance=known.variances[0] / count,
+        level=affine.level,
+        rate=affine.rate,
+        lower=-math.inf if lower is None else -lower.bound,
+        upper=math.inf if upper is None else upper.bound,
+    )
+
+
+def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> Certificate:
+    """The bound, with a point of the set where the path of the solver ended near one."""
+    point = _into_set(solved, inside)
+    bound = -solved.dual.bound
+    size = abs(bound) + (0.0 if point is None else float(np.abs(objective) @ np.abs(point)))
+    close = point is not None and bound - float(objective @ point) <= 1e-3 * size
+    status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
+    return Certificate(objective, solved.constraints, solved.dual.multipliers, bound, point, status)
+
+
+def _into_set(solved: _Solved, inside: FloatArray) -> FloatArray | None:
+    """The end of the path, pulled towards a point of small loss until it meets every constraint; None when that fails."""
+    for share in (1.0, 0.999, 0.99, 0.9, 0.5, 0.0):
+        point = inside + share * (solved.dual.theta - inside)
+        if all(c.quadratic(point) <= c.limit for c in solved.constraints):
+            return np.asarray(point)
+    return None
+
+
+def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate:
+    """Ends that cross: both sets of multipliers together prove that there is nothing between them."""
+    constraints = (*upper.constraints, *lower.constraints)
+    multipliers = np.concatenate([upper.multipliers, lower.multipliers])
+    first = next(j for j, (c, a) in enumerate(zip(constraints, multipliers, strict=True)) if c.role is Role.LOSS and a > 0)
+    order = [first, *(j for j in range(len(constraints)) if j != first)]
+    constraints = tuple(constraints[j] for j in order)
+    multipliers = multipliers[order] / multipliers[first]
+    least, _ = lagrangian_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
+    return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
+
+
+def _emptied(empty: Certificate, objective: FloatArray) -> Certificate:
+    return Certificate(objective, empty.constraints, empty.multipliers, empty.bound, None, SolveStatus.EMPTY)
+
+
+def _unbounded(tight: TightSet, objective: FloatArray) -> Certificate:
+    return Certificate(objective, tight.others, np.zeros(len(tight.others)), math.inf, None, SolveStatus.UNBOUNDED)
+
+
+def _identification(one: Evidence, rate: float) -> float:
+    values = np.linalg.eigvalsh(difference(one.squared, one.variance, rate).A)
+    return float(values[0] / values[-1]) if values[-1] > 0 else -1.0
+
+
+def _padded(direction: FloatArray, size: int) -> FloatArray:
+    return np.concatenate([direction, np.zeros(size - len(direction))])

@@ -1,0 +1,152 @@
+"""The kernel Bellman statistic: all that the data say about Q, in two small matrices.
+
+With C = [Z | v | 1] (and a last column of what an RKHS class misses), pair_gram = C'KC, diag_gram = C' diag(K) C and
+w = (theta, -1, 0): V-statistic = w' pair_gram w / n^2 and U-statistic = w' (pair_gram - diag_gram) w / (n (n - 1)).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InvalidFile, InvalidInput
+from ..io.files import load_arrays, save_arrays
+from ..kernels.kernel import Kernel
+from ..programs.quadratic import Quadratic
+from ..validation import FloatArray, matrix, vector
+from .bellman import BellmanSystem
+from .engines.finite_rank import reduce_pairs
+from .engines.tiles import Progress, TileOptions
+
+_STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelStatistic:
+    """The two matrices, the number of transitions, and how exactly they are known.
+
+    column_scale: root mean square of every column of C, which turns `kernel_error` into a slack of the loss.
+    """
+
+    pair_gram: FloatArray
+    diag_gram: FloatArray
+    column_scale: FloatArray
+    count: int
+    kernel_supremum: float
+    kernel_error: float
+    has_remainder: bool = False
+
+    @property
+    def dimension(self) -> int:
+        return len(self.pair_gram) - 2 - self.has_remainder
+
+    def v_loss(self) -> Quadratic:
+        """The V-statistic as a quadratic of theta: (Z theta - v)'K(Z theta - v) / n^2."""
+        return self._loss(self.pair_gram / self.count**2)
+
+    def u_loss(self) -> Quadratic:
+        """The U-statistic as a quadratic of theta; it need not be convex."""
+        return self._loss((self.pair_gram - self.diag_gram) / (self.count * (self.count - 1)))
+
+    def variance(self) -> Quadratic:
+        """V_n / n^2 as a quadratic of theta: sum_i K(x_i, x_i) eps_i(theta)^2 / n^2."""
+        return self._loss(self.diag_gram / self.count**2)
+
+    def _loss(self, gram: FloatArray) -> Quadratic:
+        m = self.dimension
+        return Quadratic(gram[:m, :m], gram[:m, m], float(gram[m, m]))
+
+    @property
+    def kappa(self) -> float:
+        """sqrt(1'K1) / n: what a constant residual of one is worth in the square root of the loss."""
+        ones = self.dimension + 1
+        return float(np.sqrt(max(self.pair_gram[ones, ones], 0.0)) / self.count)
+
+    @property
+    def kappa_variance(self) -> float:
+        """sqrt(sum_i K(x_i, x_i)) / n: what a constant residual of one is worth in the square root of V_n / n^2."""
+        ones = self.dimension + 1
+        return float(np.sqrt(max(self.diag_gram[ones, ones], 0.0)) / self.count)
+
+    @property
+    def missed(self) -> float:
+        """sqrt(tau'K tau) / n: what an unseen part of norm one can add to the square root of the V-statistic."""
+        return float(np.sqrt(max(self.pair_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
+
+    @property
+    def missed_variance(self) -> float:
+        """sqrt(sum_i tau_i^2 K(x_i, x_i)) / n: what an unseen part of norm one can add to the square root of V_n / n^2."""
+        return float(np.sqrt(max(self.diag_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as .npz; the file appears whole or not at all."""
+        scalars = np.array([self.count, self.kernel_supremum, self.kernel_error, self.has_remainder])
+        save_arrays(path, dict(zip(_STORED, (self.pair_gram, self.diag_gram, self.column_scale, scalars), strict=True)))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> KernelStatistic:
+        """Read what `save` wrote; nothing in the file is executed."""
+        arrays = load_arrays(path, "a saved KernelStatistic", _STORED)
+        pair_gram, diag_gram, column_scale, scalars = (arrays[name] for name in _STORED)
+        if scalars.shape != (4,):
+            raise InvalidFile(f"{os.fspath(path)} is not a saved KernelStatistic (it has {scalars.size} scalars).")
+        count, supremum, error, remainder = scalars.tolist()
+        return cls(pair_gram, diag_gram, column_scale, int(count), supremum, error, bool(remainder))
+
+
+def kernel_statistic(
+    system: BellmanSystem, kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+) -> KernelStatistic:
+    """The statistic of one system: one symmetric pass over all pairs, memory O(n k)."""
+    return kernel_statistics([system], kernel, options, progress)[0]
+
+
+def kernel_statistics(
+    systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+) -> list[KernelStatistic]:
+    """The statistics of several feature classes on the same data, from one pass over the pairs."""
+    stacked = np.concatenate([system.columns() for system in systems], axis=1)
+    sums = reduce_pairs(kernel, systems[0].points, stacked, options, progress)
+    scale = np.sqrt(np.mean(stacked**2, axis=0))
+    if not (np.isfinite(sums.pair_gram).all() and np.isfinite(scale).all()):
+        raise InvalidInput("The kernel statistic is not finite: states, rewards or features are too large to be squared.")
+    statistics, end = [], 0
+    for system in systems:
+        start, end = end, end + system.dimension + 2 + (system.remainder is not None)
+        own = slice(start, end)
+        statistics.append(
+            KernelStatistic(
+                pair_gram=sums.pair_gram[own, own],
+                diag_gram=sums.diag_gram[own, own],
+                column_scale=scale[own],
+                count=len(stacked),
+                kernel_supremum=kernel.supremum,
+                kernel_error=sums.kernel_error,
+                has_remainder=system.remainder is not None,
+            )
+        )
+    return statistics
+
+
+def v_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
+    """(1/n^2) sum_ij eps_i K(x_i, x_j) eps_j, for the residuals of any Q (see `bellman_residuals`)."""
+    pairs, _ = _sums_of(residuals, points, kernel)
+    return pairs / len(points) ** 2
+
+
+def u_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
+    """(1/(n(n-1))) sum_{i != j} eps_i K(x_i, x_j) eps_j."""
+    pairs, diagonal = _sums_of(residuals, points, kernel)
+    return (pairs - diagonal) / (len(points) * (len(points) - 1))
+
+
+def _sums_of(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> tuple[float, float]:
+    column = vector(residuals, "residuals")[:, None]
+    points = matrix(points, "points")
+    if len(column) != len(points) or len(points) < 2:
+        raise InvalidInput(f"`residuals` must have one entry per point, at least two. Got {len(column)} and {len(points)}.")
+    sums = reduce_pairs(kernel, points, column)
+    return float(sums.pair_gram[0, 0]), float(sums.diag_gram[0, 0])

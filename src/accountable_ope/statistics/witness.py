@@ -1,0 +1,77 @@
+"""Where in state-action space an estimate is wrong: its residuals, smoothed by the kernel.
+
+The witness is f(x) = (1/n) sum_i eps_i K(x_i, x), the function of the kernel's space along which the residuals add up most: the
+loss is (1/n) sum_i eps_i f(x_i). Where f is positive the estimate is too low for what follows, where it is negative too high.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels.kernel import Kernel, block
+from ..validation import FloatArray, IntArray
+
+EVALUATED = 2000
+"""At most so many data points are evaluated, evenly spaced; all residuals enter at each of them."""
+
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A neighbourhood of a data point where the residuals have one sign.
+
+    centre:        the point (s, a).
+    mean_residual: the kernel-weighted mean of eps around it: what the estimate lacks there, per step.
+    share:         which part of the loss comes from the evaluated points of this neighbourhood.
+    """
+
+    centre: FloatArray
+    row: int
+    witness: float
+    mean_residual: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """The smoothed residual at data points (`rows`), the regions where it is largest, and the rows that contribute most."""
+
+    rows: IntArray
+    points: FloatArray
+    values: FloatArray
+    regions: tuple[Region, ...]
+    top_rows: IntArray
+
+
+def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
+    """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2)."""
+    rows = np.unique(np.linspace(0, len(points) - 1, min(EVALUATED, len(points))).round().astype(np.int64))
+    at = points[rows]
+    sums, weights = _smooth(residuals, points, at, kernel)
+    values = sums / len(points)
+    contribution = residuals[rows] * values
+    total = float(contribution.sum())
+    found: list[Region] = []
+    free = np.ones(len(rows), dtype=bool)
+    while len(found) < regions and free.any():
+        top = int(np.argmax(np.where(free, np.abs(values), -1.0)))
+        near = block(kernel, at[top : top + 1], at)[0] > 0.5 * kernel.supremum
+        near[top] = True
+        share = float(contribution[near & free].sum()) / total if total > 0 else 0.0
+        found.append(Region(at[top], int(rows[top]), float(values[top]), float(sums[top] / weights[top]), share))
+        free &= ~near
+    order = np.argsort(-contribution)[:10]
+    return Witness(rows, at, values, tuple(found), rows[order])
+
+
+def _smooth(values: FloatArray, points: FloatArray, at: FloatArray, kernel: Kernel) -> tuple[FloatArray, FloatArray]:
+    """sum_i values_i K(x_i, at_j) and sum_i K(x_i, at_j)."""
+    columns = np.column_stack([values, np.ones(len(values))])
+    total = np.zeros((len(at), 2))
+    for start in range(0, len(points), ROWS_AT_ONCE):
+        here = slice(start, start + ROWS_AT_ONCE)
+        total += block(kernel, at, points[here]) @ columns[here]
+    return total[:, 0], total[:, 1]
