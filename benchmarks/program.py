@@ -34,29 +34,29 @@ TARGET, TARGET_SIZE = 100.0, 100
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Cones ||root theta - centre|| <= length, and the same as quadratics."""
+    """Cones ||root theta - center|| <= length, and the same as quadratics."""
 
     loss: Quadratic
     box: Constraint
-    penalised: np.ndarray[Any, np.dtype[np.bool_]]
+    penalized: np.ndarray[Any, np.dtype[np.bool_]]
     objective: Array
     limit: float
     norm_bound: float
     loss_root: Array
-    loss_centre: Array
+    loss_center: Array
     box_root: Array
-    box_centre: Array
+    box_center: Array
 
     def feasible(self, decomposition: Decomposition, with_box: bool, share: float = 1.0) -> FeasibleSet:
         return FeasibleSet(decomposition, share * self.limit, self.norm_bound, self.box if with_box else None)
 
     def cones(self, with_box: bool) -> list[tuple[Array, Array, float]]:
-        ball = np.eye(len(self.objective))[self.penalised]
+        ball = np.eye(len(self.objective))[self.penalized]
         found = [
-            (self.loss_root, self.loss_centre, float(np.sqrt(self.limit))),
+            (self.loss_root, self.loss_center, float(np.sqrt(self.limit))),
             (ball, np.zeros(len(ball)), self.norm_bound),
         ]
-        return [*found, (self.box_root, self.box_centre, float(np.sqrt(self.box.limit)))] if with_box else found
+        return [*found, (self.box_root, self.box_center, float(np.sqrt(self.box.limit)))] if with_box else found
 
 
 def instance(m: int, seed: int = 0) -> Instance:
@@ -69,33 +69,33 @@ def instance(m: int, seed: int = 0) -> Instance:
     root = np.sqrt(np.logspace(0, -6, m))[:, None] * basis.T
     truth = rng.normal(size=m)
     truth /= np.linalg.norm(truth)
-    centre = root @ truth + 1e-3 * rng.normal(size=m) / np.sqrt(m)
-    penalised = np.ones(m, dtype=bool)
-    penalised[-1] = False
+    center = root @ truth + 1e-3 * rng.normal(size=m) / np.sqrt(m)
+    penalized = np.ones(m, dtype=bool)
+    penalized[-1] = False
     points = rng.normal(size=(4 * m, m)) / 2
     points[:, -1] = 1.0
     box_root = np.linalg.cholesky(points.T @ points / len(points)).T
     objective = rng.normal(size=m) / np.sqrt(m)
     objective[-1] = 1.0
-    loss = Quadratic(root.T @ root, root.T @ centre, float(centre @ centre))
+    loss = Quadratic(root.T @ root, root.T @ center, float(center @ center))
     box = Quadratic(box_root.T @ box_root, np.zeros(m), 0.0)
     return Instance(
         loss=loss,
         box=Constraint(Role.BOX, box, 0.5),
-        penalised=penalised,
+        penalized=penalized,
         objective=objective,
         limit=1e-3,
         norm_bound=1.5,
         loss_root=root,
-        loss_centre=centre,
+        loss_center=center,
         box_root=box_root,
-        box_centre=np.zeros(m),
+        box_center=np.zeros(m),
     )
 
 
 def with_cvxpy(problem: Instance, with_box: bool) -> Callable[[], float]:
     theta = cp.Variable(len(problem.objective))
-    cones = [cp.norm(root @ theta - centre) <= length for root, centre, length in problem.cones(with_box)]
+    cones = [cp.norm(root @ theta - center) <= length for root, center, length in problem.cones(with_box)]
     built = cp.Problem(cp.Maximize(problem.objective @ theta), cones)
     return lambda: float(built.solve(solver=cp.CLARABEL))
 
@@ -104,7 +104,7 @@ def with_clarabel(problem: Instance, with_box: bool) -> Callable[[], float]:
     cones = problem.cones(with_box)
     m = len(problem.objective)
     A = sparse.csc_matrix(np.vstack([block for root, _, _ in cones for block in (np.zeros((1, m)), -root)]))
-    b = np.concatenate([block for _, centre, length in cones for block in ([length], -centre)])
+    b = np.concatenate([block for _, center, length in cones for block in ([length], -center)])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     kinds = [clarabel.SecondOrderConeT(len(root) + 1) for root, _, _ in cones]
@@ -126,7 +126,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 def compare(m: int, with_box: bool, repeats: int, table: Table) -> float:
     """Add the row for one size; the ratio of CVXPY to one solve of ours."""
     problem = instance(m)
-    decomposition = decompose(problem.loss, problem.penalised)
+    decomposition = decompose(problem.loss, problem.penalized)
 
     def ours() -> Certificate:
         return extreme_value(problem.objective, problem.feasible(decomposition, with_box))
@@ -137,7 +137,7 @@ def compare(m: int, with_box: bool, repeats: int, table: Table) -> float:
         return [extreme_value(problem.objective, problem.feasible(decomposition, with_box, share)) for share in shares]
 
     calls: dict[str, Callable[[], tuple[float, Any]]] = {
-        "decomposition": lambda: timed(lambda: decompose(problem.loss, problem.penalised)),
+        "decomposition": lambda: timed(lambda: decompose(problem.loss, problem.penalized)),
         "ours": lambda: timed(ours),
         "many": lambda: timed(many),
         # A problem that was solved before is compiled already: each time a new one.

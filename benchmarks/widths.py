@@ -1,4 +1,4 @@
-"""Widths of the normalised 90% interval on the planted problem, for every tier that is not vacuous there.
+"""Widths of the normalized 90% interval on the planted problem, for every tier that is not vacuous there.
 
 python benchmarks/widths.py [--seeds 3] [--largest 30000]
 """

@@ -41,13 +41,13 @@ def main(path: Path) -> None:
     )
     ends = [bound_prepared(ready, assumptions=facts, radius=radius).normalized for _, facts, radius, _ in rungs]
     sandwich = aope.sandwich_interval(data, mdp.starts, mdp.policy, assumptions=box, kernel=kernel, features=features)
-    labels = [(text, colour) for text, _, _, colour in rungs] + [("sandwich", ASYMPTOTIC)]
+    labels = [(text, color) for text, _, _, color in rungs] + [("sandwich", ASYMPTOTIC)]
     ends.append(sandwich.normalized)
 
     figure = new_figure(9, 4.8)
     axes = figure.subplots()
-    for row, ((_, colour), (low, high)) in enumerate(zip(labels, ends, strict=True)):
-        axes.plot([low, high], [row, row], color=colour, lw=7, solid_capstyle="butt")
+    for row, ((_, color), (low, high)) in enumerate(zip(labels, ends, strict=True)):
+        axes.plot([low, high], [row, row], color=color, lw=7, solid_capstyle="butt")
         width = f"{high - low:.3f}" if high - low >= 0.0995 else f"{high - low:.4f}"
         axes.annotate(width, (high, row), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9, color="#1d2430")
     axes.axvline((1 - mdp.discount) * mdp.value, color="#1d2430", ls=":", lw=1.3)
@@ -56,8 +56,8 @@ def main(path: Path) -> None:
     axes.set_ylim(len(labels) - 0.4, -0.75)
     axes.set_xlim(0, 1.09)
     axes.set_xlabel("value per step, (1 - discount) V, and the width of its 90% interval")
-    for name, colour in (("finite-sample", FINITE), ("finite-sample, declared noise", DECLARED), ("asymptotic", ASYMPTOTIC)):
-        axes.plot([], [], color=colour, lw=7, label=name)
+    for name, color in (("finite-sample", FINITE), ("finite-sample, declared noise", DECLARED), ("asymptotic", ASYMPTOTIC)):
+        axes.plot([], [], color=color, lw=7, label=name)
     axes.legend(frameon=False, loc="lower left", fontsize=9)
     axes.set_title(f"What each added assumption buys: {len(data)} transitions, discount {mdp.discount}", loc="left", fontsize=11)
     save_figure(figure, path)

@@ -26,7 +26,7 @@ from accountable_ope.environments import PuckMountain, monte_carlo_value, roll_o
 from accountable_ope.experiments.setting import draw_rows
 from accountable_ope.problem.policy import state_action_points
 
-TASK, TARGET, BEHAVIOUR = "puck-mountain", 0.1, 1.0
+TASK, TARGET, BEHAVIOR = "puck-mountain", 0.1, 1.0
 EPISODES, SEED = 50, 2020
 DISCOUNT = 0.9
 SIMULATED = 200_000
@@ -43,15 +43,15 @@ CHOICE = (
 
 
 def make(folder: Path) -> None:
-    task, target, behaviour = PuckMountain(), softmax_policy(TASK, TARGET), softmax_policy(TASK, BEHAVIOUR)
-    data = roll_out(task, behaviour, np.random.default_rng(SEED), episodes=EPISODES)
+    task, target, behavior = PuckMountain(), softmax_policy(TASK, TARGET), softmax_policy(TASK, BEHAVIOR)
+    data = roll_out(task, behavior, np.random.default_rng(SEED), episodes=EPISODES)
     states = np.concatenate([data.states, data.next_states, task.starts.states])
     table = aope.TabulatedPolicy(states, target.probabilities(states), task.actions)
     aope.save_transitions(data, folder / "demo.parquet", table)
     aope.save_starts(task.starts, folder / "demo-starts.parquet", table)
     values = {
         name: monte_carlo_value(task, policy, np.random.default_rng([SEED, index]), discount=DISCOUNT, episodes=SIMULATED)
-        for index, (name, policy) in enumerate((("target", target), ("behaviour", behaviour)))
+        for index, (name, policy) in enumerate((("target", target), ("behavior", behavior)))
     }
     record = {
         "task": TASK,
@@ -59,9 +59,9 @@ def make(folder: Path) -> None:
         "value": values["target"].value,
         "standard_error": values["target"].standard_error,
         "target_temperature": TARGET,
-        "behaviour_value": values["behaviour"].value,
-        "behaviour_standard_error": values["behaviour"].standard_error,
-        "behaviour_temperature": BEHAVIOUR,
+        "behavior_value": values["behavior"].value,
+        "behavior_standard_error": values["behavior"].standard_error,
+        "behavior_temperature": BEHAVIOR,
         "simulated_episodes": SIMULATED,
         "data_seed": SEED,
         "chosen": CHOICE,
@@ -73,7 +73,7 @@ def make(folder: Path) -> None:
 def choose() -> None:
     """The candidates in the order of their loss on rows that they were not fitted on."""
     policy = softmax_policy(TASK, TARGET)
-    earlier, other = (draw_rows(TASK, BEHAVIOUR, EARLIER_ROWS, seed) for seed in (FITTED_ON, COMPARED_ON))
+    earlier, other = (draw_rows(TASK, BEHAVIOR, EARLIER_ROWS, seed) for seed in (FITTED_ON, COMPARED_ON))
     points = state_action_points(other.states, other.actions, policy)
     found = []
     for bandwidth in BANDWIDTHS:

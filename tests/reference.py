@@ -141,14 +141,14 @@ class Sphere:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """max c'theta over {loss} and {||theta_penalised|| <= norm_bound} and {box}; the last two are optional.
+    """max c'theta over {loss} and {||theta_penalized|| <= norm_bound} and {box}; the last two are optional.
 
     inside: a point of the set, where one is known.
     """
 
     c: FloatArray
     loss: Sphere
-    penalised: BoolArray
+    penalized: BoolArray
     norm_bound: float | None
     box: Sphere | None = None
     inside: FloatArray | None = None
@@ -162,8 +162,8 @@ class Program:
         """The length in which theta is measured."""
         if self.norm_bound is not None:
             return self.norm_bound
-        centre = np.linalg.lstsq(self.loss.B, self.loss.b)[0]
-        return float(np.linalg.norm(centre)) or 1.0
+        center = np.linalg.lstsq(self.loss.B, self.loss.b)[0]
+        return float(np.linalg.norm(center)) or 1.0
 
     @property
     def extent(self) -> float:
@@ -175,7 +175,7 @@ class Program:
         theta = np.atleast_2d(theta)
         found = [self.loss.value(theta) / self.loss.limit - 1]
         if self.norm_bound is not None:
-            found.append((theta[:, self.penalised] ** 2).sum(axis=1) / self.norm_bound**2 - 1)
+            found.append((theta[:, self.penalized] ** 2).sum(axis=1) / self.norm_bound**2 - 1)
         if self.box is not None:
             found.append(self.box.value(theta) / self.box.limit - 1)
         return np.max(found, axis=0)
@@ -183,7 +183,7 @@ class Program:
     def feasible_set(self) -> FeasibleSet:
         """The same set as the package has it."""
         box = None if self.box is None else Constraint(Role.BOX, self.box.quadratic(), self.box.limit)
-        return FeasibleSet(decompose(self.loss.quadratic(), self.penalised), self.loss.limit, self.norm_bound, box)
+        return FeasibleSet(decompose(self.loss.quadratic(), self.penalized), self.loss.limit, self.norm_bound, box)
 
     def turned(self) -> Program:
         return replace(self, c=-self.c)
@@ -236,9 +236,9 @@ def clarabel_least_loss(program: Program) -> float:
 
 
 def clarabel_least_norm(program: Program) -> ClarabelAnswer:
-    """The least norm over the penalised coordinates with loss <= limit."""
+    """The least norm over the penalized coordinates with loss <= limit."""
     y = cp.Variable(program.dimension)
-    mask = program.penalised.astype(float)
+    mask = program.penalized.astype(float)
     answer = _solve(cp.Minimize(cp.norm(cp.multiply(mask, y))), _cones(program, y)[:1])
     return replace(answer, value=answer.value * program.unit, theta=_rescaled(answer.theta, program.unit))
 
@@ -246,7 +246,7 @@ def clarabel_least_norm(program: Program) -> ClarabelAnswer:
 def _cones(program: Program, y: cp.Variable) -> list[cp.Constraint]:
     found = [program.loss.cone(program.unit * y)]
     if program.norm_bound is not None:
-        found.append(cp.norm(y[np.flatnonzero(program.penalised)]) <= 1)
+        found.append(cp.norm(y[np.flatnonzero(program.penalized)]) <= 1)
     if program.box is not None:
         found.append(program.box.cone(program.unit * y))
     return found
@@ -281,7 +281,7 @@ KINDS = (
     "one coordinate",
     "small rewards",
     "large rewards",
-    "unpenalised constant",
+    "unpenalized constant",
     "no ball",
     "active box",
     "inactive box",
@@ -301,17 +301,17 @@ def random_program(kind: str, seed: int) -> Program:
     if kind == "singular":
         B[:, : m // 2] = B[:, m // 2 : 2 * (m // 2)] * rng.normal(size=m // 2)
         B[:, -1] = 0.0
-    free = kind in ("unpenalised constant", "active box", "inactive box", "box without ball") and m > 1
-    penalised = np.ones(m, dtype=bool)
+    free = kind in ("unpenalized constant", "active box", "inactive box", "box without ball") and m > 1
+    penalized = np.ones(m, dtype=bool)
     if free:
-        penalised[-1] = False
+        penalized[-1] = False
         B[:, -1] = 0.1 * rng.uniform(0.5, 1) / math.sqrt(n)
     true = rng.normal(size=m) / math.sqrt(m)
-    true[~penalised] *= 5
+    true[~penalized] *= 5
     b = B @ true + 0.1 * float(np.linalg.norm(B @ true)) * rng.normal(size=n) / math.sqrt(n)
-    size = float(np.linalg.norm(true[penalised]))
+    size = float(np.linalg.norm(true[penalized]))
     R = size * float(rng.uniform(0.5, 3))
-    inside = true * np.where(penalised, min(1.0, 0.9 * R / size), 1.0)
+    inside = true * np.where(penalized, min(1.0, 0.9 * R / size), 1.0)
     loss = Sphere(B, b, extra=0.01 * float(b @ b) * float(rng.uniform()), limit=math.inf)
     reached = float(loss.value(inside)[0])
     loss = replace(loss, limit=reached * (1 + math.exp(rng.normal(-1, 1.5))))
@@ -329,7 +329,7 @@ def random_program(kind: str, seed: int) -> Program:
         box = Sphere(D, np.full(3 * m, middle / math.sqrt(3 * m)), 0.0, math.inf)
         room = 1e3 if kind == "inactive box" else float(rng.uniform(1.02, 1.5))
         box = replace(box, limit=float(box.value(inside)[0]) * room + (1e3 * R**2 if kind == "inactive box" else 0.0))
-    program = Program(rng.normal(size=m), loss, penalised, norm_bound, box, inside)
+    program = Program(rng.normal(size=m), loss, penalized, norm_bound, box, inside)
     scale = {"small rewards": 1e-6, "large rewards": 1e6}.get(kind, 1.0)
     return program if scale == 1 else with_rewards_times(program, scale)
 
@@ -357,7 +357,7 @@ def with_spectrum(rng: np.random.Generator, n: int, m: int, spread: float) -> Fl
 
 
 def _kernel_program(rng: np.random.Generator) -> Program:
-    """A real one: cosine features of a smooth Q, a Gaussian kernel and an unpenalised constant, from n = 40..120 transitions."""
+    """A real one: cosine features of a smooth Q, a Gaussian kernel and an unpenalized constant, from n = 40..120 transitions."""
     n, m = int(rng.integers(40, 120)), int(rng.integers(3, 12))
     x, after = rng.uniform(-1, 1, size=(n, 2)), rng.uniform(-1, 1, size=(n, 2))
     w, phase = rng.normal(size=(m, 2)), rng.uniform(0, 2 * np.pi, m)
@@ -370,8 +370,8 @@ def _kernel_program(rng: np.random.Generator) -> Program:
     root = np.linalg.cholesky(K + 1e-12 * np.eye(n)).T
     loss = Sphere(root @ Z / n, root @ v / n, 0.0, math.inf)
     reached = float(loss.value(true)[0])
-    penalised = np.arange(m + 1) < m
+    penalized = np.arange(m + 1) < m
     c = np.append(np.cos(rng.uniform(-1, 1, size=(5, 2)) @ w.T + phase).mean(axis=0) / math.sqrt(m), 1.0)
     norm_bound = float(np.linalg.norm(true[:m])) * float(rng.uniform(1.1, 3))
     loss = replace(loss, limit=reached * float(rng.uniform(1.1, 3)))
-    return Program(c, loss, penalised, norm_bound, inside=true)
+    return Program(c, loss, penalized, norm_bound, inside=true)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.demo import DEMO_ASSUMPTIONS, copy_demo_data, demo_behaviour_value, demo_truth, run_demo
+from accountable_ope.demo import DEMO_ASSUMPTIONS, copy_demo_data, demo_behavior_value, demo_truth, run_demo
 from accountable_ope.environments import PuckMountain, monte_carlo_value, roll_out, softmax_policy
 from accountable_ope.io.parquet import read_start_file, read_transition_file
 from accountable_ope.report.comparison import comparison
@@ -32,7 +32,7 @@ def test_the_data_are_a_log_of_puck_mountain(tmp_path):
     assert sum(path.stat().st_size for path in Path(str(files("accountable_ope") / "data")).glob("demo*")) < 1_000_000
 
 
-@pytest.mark.parametrize(("temperature", "stored"), [(0.1, demo_truth()), (1.0, demo_behaviour_value())])
+@pytest.mark.parametrize(("temperature", "stored"), [(0.1, demo_truth()), (1.0, demo_behavior_value())])
 def test_stored_values_are_those_of_the_policies(temperature, stored):
     found = monte_carlo_value(
         PuckMountain(), softmax_policy("puck-mountain", temperature), np.random.default_rng(0),
@@ -55,7 +55,7 @@ def test_the_comparison_says_what_the_interval_says():
     refuted = replace(certified, status=aope.Status.INCONSISTENT, lower=np.nan, upper=np.nan)
     assert comparison(refuted, 1.0).startswith("No function of the class fits")
     page = report_html(intervals, data, "t")
-    assert "behaviour" not in page and "truth" not in page
+    assert "behavior" not in page and "truth" not in page
 
 
 def test_it_needs_the_core_only():

@@ -69,9 +69,9 @@ def demo_truth() -> float:
     return float(_record()["value"])
 
 
-def demo_behaviour_value() -> float:
+def demo_behavior_value() -> float:
     """The value of the policy that made the log, measured likewise: what the target policy has to beat."""
-    return float(_record()["behaviour_value"])
+    return float(_record()["behavior_value"])
 
 
 def _record() -> dict[str, Any]:

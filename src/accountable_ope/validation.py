@@ -127,7 +127,7 @@ def ordered_pair(value: object, name: str) -> tuple[float, float]:
 
 
 def probability_rows(values: FloatArray, name: str) -> FloatArray:
-    """Rows that are probability vectors, up to rounding; renormalised exactly."""
+    """Rows that are probability vectors, up to rounding; renormalized exactly."""
     if (values < -1e-9).any():
         row = int(np.argwhere(values < -1e-9)[0][0])
         raise InvalidInput(f"`{name}` has a negative probability in row {row}: {values[row].tolist()}.")

@@ -68,7 +68,7 @@ def test_a_tiny_threshold_makes_the_bound_vacuous():
 
 
 @given(numbers, st.integers(5, 5000), st.floats(0.001, 0.5))
-def test_the_threshold_maximises_the_prediction(x, later, delta):
+def test_the_threshold_maximizes_the_prediction(x, later, delta):
     """No threshold of a fine grid predicts a better bound."""
 
     def predicted(c):

@@ -86,7 +86,7 @@ def test_rows_of_episodes_may_be_interleaved():
 
 @pytest.mark.parametrize("reward", [(-1.0, 2.0), (0.0, 3.0)])
 def test_expectations_are_exact(reward):
-    """All episodes of a small process, each with its probability under the behaviour policy: means are what they should be.
+    """All episodes of a small process, each with its probability under the behavior policy: means are what they should be.
 
     Two states, two actions, three steps; from state 1 action 1 ends the episode. Rewards are a function of (s, a, s').
     """
@@ -137,8 +137,8 @@ def test_long_episodes_neither_overflow_nor_lose_a_zero():
     actions = np.zeros(3 * steps, dtype=int)
     actions[-1] = 1
     data = Transitions(states, actions, np.full(3 * steps, 0.5), states, None, np.repeat([0, 1, 2], steps))
-    policy, behaviour = tabular([[1.0, 0.0], [0.02, 0.98]]), np.where(states == 0, 0.02, 1.0)
-    found = episode_returns(data, policy, behaviour, discount=0.99, reward_range=(0, 1), horizon=steps)
+    policy, behavior = tabular([[1.0, 0.0], [0.02, 0.98]]), np.where(states == 0, 0.02, 1.0)
+    found = episode_returns(data, policy, behavior, discount=0.99, reward_range=(0, 1), horizon=steps)
     np.testing.assert_allclose(found.log_weights[:2] / (steps * math.log(50)), [1, -1])
     assert found.log_weights[2] == -math.inf
     for samples in (found.whole_trajectory, found.per_decision):
@@ -170,14 +170,14 @@ def log(rewards=(0.0, 1.0, 0.5, 0.5), terminated=None, episodes=(0, 0, 1, 1), ac
 
 
 @pytest.mark.parametrize(
-    ("data", "behaviour", "changed", "message"),
+    ("data", "behavior", "changed", "message"),
     [
-        (log(), [0.5, 0.0, 0.5, 0.5], {}, "`behaviour` gives probability 0 to the action taken in row 1"),
-        (log(), tabular([[0.5, 0.5], [1.0, 0.0]]), {}, "`behaviour` gives probability 0 to the action taken in row 1"),
-        (log(), [0.5, 0.5, 1.2, 0.5], {}, r"`behaviour` must be probabilities, in \(0, 1\]. Got 1.2 in row 2"),
+        (log(), [0.5, 0.0, 0.5, 0.5], {}, "`behavior` gives probability 0 to the action taken in row 1"),
+        (log(), tabular([[0.5, 0.5], [1.0, 0.0]]), {}, "`behavior` gives probability 0 to the action taken in row 1"),
+        (log(), [0.5, 0.5, 1.2, 0.5], {}, r"`behavior` must be probabilities, in \(0, 1\]. Got 1.2 in row 2"),
         (log(), [0.5, 0.5, 0.5, -0.1], {}, r"Got -0.1 in row 3"),
-        (log(), [0.5, 0.5], {}, r"`behaviour` must have one row per row of `states` \(4\). Got 2"),
-        (log(), [0.5, math.nan, 0.5, 0.5], {}, "`behaviour` has 1 NaN or infinite entry"),
+        (log(), [0.5, 0.5], {}, r"`behavior` must have one row per row of `states` \(4\). Got 2"),
+        (log(), [0.5, math.nan, 0.5, 0.5], {}, "`behavior` has 1 NaN or infinite entry"),
         (log(episodes=None), [0.5] * 4, {}, "`episodes` are needed"),
         (log(episodes=(0, 0, 0, 0)), [0.5] * 4, {}, "At least two episodes are needed. Got one"),
         (log(rewards=(0, 1, 2, 0)), [0.5] * 4, {}, r"declared reward_range \[0, 1\]. Got 2 in row 2"),
@@ -195,13 +195,13 @@ def log(rewards=(0.0, 1.0, 0.5, 0.5), terminated=None, episodes=(0, 0, 1, 1), ac
         (log(), [0.5] * 4, {"reward_range": (1, 1)}, "`reward_range` must have low < high"),
         (log(actions=(0, 1, 2, 0)), [0.5] * 4, {}, "`actions` has index 2 in row 2, but `policy` has 2 actions"),
         (log(actions=[[0.0], [1.0], [1.0], [0.0]]), [0.5] * 4, {}, "`actions` must be indices"),
-        (log(), DeterministicPolicy(lambda s: s), {}, "`behaviour` must be a policy over a finite action set"),
+        (log(), DeterministicPolicy(lambda s: s), {}, "`behavior` must be a policy over a finite action set"),
     ],
 )
-def test_bad_input_is_one_sentence(data, behaviour, changed, message):
+def test_bad_input_is_one_sentence(data, behavior, changed, message):
     facts = {"discount": 0.9, "reward_range": (0.0, 1.0), "horizon": 2} | changed
     with pytest.raises(InvalidInput, match=message):
-        episode_returns(data, tabular(TARGET), behaviour, **facts)
+        episode_returns(data, tabular(TARGET), behavior, **facts)
 
 
 def test_a_target_policy_without_probabilities_is_refused():

@@ -22,7 +22,7 @@ def value_over(mdp: TabularMDP, table, steps: int) -> float:
 
 
 def tilted(mdp: TabularMDP, seed: int):
-    """A target policy and a behaviour policy that overlap well."""
+    """A target policy and a behavior policy that overlap well."""
     scores = np.random.default_rng(seed).normal(size=mdp.mean_reward.shape)
     return softmax_table(scores, 1.0), softmax_table(0.5 * scores, 1.0)
 
@@ -38,7 +38,7 @@ def interval(mdp, steps, data, target, logged, **choices):
     return aope.importance_sampling_interval(
         data,
         mdp.policy(target),
-        behaviour=mdp.policy(logged),
+        behavior=mdp.policy(logged),
         discount=mdp.discount,
         reward_range=(0.0, 1.0),
         horizon=steps,
@@ -66,8 +66,8 @@ def test_intervals_cover_the_return(name, method, estimator):
     assert np.mean(widths) < 0.6 * range_of_returns
 
 
-def test_a_wrong_behaviour_policy_is_caught():
-    """That coverage can fail: the target policy taken for the behaviour policy, so that all weights are 1."""
+def test_a_wrong_behavior_policy_is_caught():
+    """That coverage can fail: the target policy taken for the behavior policy, so that all weights are 1."""
     mdp, steps, _ = PROBLEMS["bandit"]
     target, logged = tilted(mdp, 3)
     truth, rng = value_over(mdp, target, steps), np.random.default_rng(4)
@@ -85,7 +85,7 @@ def test_probabilities_in_the_log_serve_as_well_as_a_policy():
     data = mdp.sample_trajectories(logged, episodes, steps, np.random.default_rng(0))
     column = logged[data.states[:, 0].astype(int), data.actions]
     facts = {"discount": mdp.discount, "reward_range": (0, 1), "horizon": steps}
-    found = aope.importance_sampling_interval(data, mdp.policy(target), behaviour=column, **facts)
+    found = aope.importance_sampling_interval(data, mdp.policy(target), behavior=column, **facts)
     same = interval(mdp, steps, data, target, logged)
     assert (found.lower, found.upper) == pytest.approx((same.lower, same.upper))
     assert found.assumed == same.assumed
@@ -113,7 +113,7 @@ def test_units_of_the_reward_are_units_of_the_interval():
     other = aope.Transitions(data.states, data.actions, 3 * data.rewards - 1, data.next_states, None, data.episodes)
     plain = interval(mdp, steps, data, target, logged)
     moved = aope.importance_sampling_interval(
-        other, mdp.policy(target), behaviour=mdp.policy(logged), discount=0.9, reward_range=(-1, 2), horizon=steps
+        other, mdp.policy(target), behavior=mdp.policy(logged), discount=0.9, reward_range=(-1, 2), horizon=steps
     )
     total = (1 - 0.9**steps) / 0.1
     assert (moved.lower, moved.upper) == pytest.approx((3 * plain.lower - total, 3 * plain.upper - total))
@@ -127,22 +127,22 @@ def test_what_was_assumed_is_listed():
     assert found.method == "hcope, trajectory" and found.delta == DELTA
     assert found.estimand == "Return of the target policy over 5 steps"
     text = "\n".join(found.assumed)
-    assert "behaviour probabilities" in text
+    assert "behavior probabilities" in text
     assert "Episodes are independent" in text
     assert "return over 5 steps; the value for ever differs from it by at most 5.905" in text
     betting = interval(mdp, steps, data, target, logged)
     assert "Given the episodes before it" in "\n".join(betting.assumed)
-    forever = {"discount": 1.0, "reward_range": (0, 1), "horizon": 5, "behaviour": mdp.policy(logged)}
+    forever = {"discount": 1.0, "reward_range": (0, 1), "horizon": 5, "behavior": mdp.policy(logged)}
     assert "without a bound" in "\n".join(aope.importance_sampling_interval(data, mdp.policy(target), **forever).assumed)
 
 
 def test_crossed_ends_refute_what_was_assumed():
-    """Actions that the alleged behaviour policy never prefers: weights of mean far above 1."""
+    """Actions that the alleged behavior policy never prefers: weights of mean far above 1."""
     n = 200
     data = aope.Transitions(np.zeros(n), np.zeros(n, dtype=int), np.full(n, 0.5), np.zeros(n), None, np.arange(n))
     policy = aope.DiscretePolicy(lambda s: np.tile([0.9, 0.1], (len(s), 1)), 2)
     found = aope.importance_sampling_interval(
-        data, policy, behaviour=np.full(n, 0.1), discount=0.0, reward_range=(0, 1), horizon=1, delta=0.01
+        data, policy, behavior=np.full(n, 0.1), discount=0.0, reward_range=(0, 1), horizon=1, delta=0.01
     )
     assert not found.consistent and found.lower > found.upper
     assert math.isfinite(found.lower) and math.isfinite(found.upper)
@@ -160,6 +160,6 @@ def test_bad_choices_are_one_sentence(choices, message):
     mdp, steps, _ = PROBLEMS["bandit"]
     target, logged = tilted(mdp, 3)
     data = mdp.sample_trajectories(logged, 20, steps, np.random.default_rng(0))
-    facts = {"behaviour": mdp.policy(logged), "discount": 0.0, "reward_range": (0, 1), "horizon": 1} | choices
+    facts = {"behavior": mdp.policy(logged), "discount": 0.0, "reward_range": (0, 1), "horizon": 1} | choices
     with pytest.raises(aope.InvalidInput, match=message):
         aope.importance_sampling_interval(data, mdp.policy(target), **facts)

@@ -18,7 +18,7 @@ import reference
 from accountable_ope.bounds.asymptotic import anderson_rubin_interval, sandwich_interval
 from accountable_ope.bounds.solving import prepare_ranges, value_box
 from accountable_ope.environments import PlantedMDP, chain, clinic, random_tabular, rare_jump, scalar_regulator
-from accountable_ope.fitting.least_loss import minimise_loss
+from accountable_ope.fitting.least_loss import minimize_loss
 from accountable_ope.kernels.kernel import block
 from accountable_ope.kernels.random_features import RandomFeatureKernel
 from accountable_ope.programs.lagrangian import ball
@@ -44,7 +44,7 @@ def anderson_rubin(data=DATA, facts=FACTS, starts=MDP.starts, policy=MDP.policy,
 
 
 def least_loss(system, kernel):
-    return minimise_loss(aope.kernel_statistic(system, kernel).v_loss(), system.penalised, ridge=0.0)
+    return minimize_loss(aope.kernel_statistic(system, kernel).v_loss(), system.penalized, ridge=0.0)
 
 
 def dense_sandwich(Z, v, c, K):
@@ -141,7 +141,7 @@ def test_a_kernel_with_few_features_is_used_through_them():
 
 
 def test_anderson_rubin_is_the_ellipsoid_where_it_is_one():
-    """eps'(K - qD) eps <= 0 with D the identity: centre -+ sqrt(-least c'A^{-1}c), where ball and box do not bind."""
+    """eps'(K - qD) eps <= 0 with D the identity: center -+ sqrt(-least c'A^{-1}c), where ball and box do not bind."""
     data = MDP.sample(np.random.default_rng(1), trajectories=20, length=40)
     found = anderson_rubin(data, dataclasses.replace(FACTS, norm_bound=20 * MDP.norm))
     system = aope.bellman_system(data, MDP.starts, MDP.policy, MDP.features(), 0.6)
@@ -153,16 +153,16 @@ def test_anderson_rubin_is_the_ellipsoid_where_it_is_one():
     squares = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
     R = (np.exp(-squares) - found.rate * np.eye(len(e))) / len(e) ** 2
     A = Z.T @ R @ Z
-    centre = np.linalg.solve(A, Z.T @ R @ v)
-    reach = math.sqrt(-((v - Z @ centre) @ R @ (v - Z @ centre)) * (c @ np.linalg.solve(A, c)))
+    center = np.linalg.solve(A, Z.T @ R @ v)
+    reach = math.sqrt(-((v - Z @ center) @ R @ (v - Z @ center)) * (c @ np.linalg.solve(A, c)))
     assert found.identified and found.smallest_eigenvalue == pytest.approx(np.linalg.eigvalsh(A)[0], rel=1e-6)
     alike = Z / np.sqrt(np.mean(Z**2, axis=0))
     assert found.relative_eigenvalue == pytest.approx(np.linalg.eigvalsh(alike.T @ R @ alike)[0], rel=1e-6)
-    assert (found.lower, found.upper) == pytest.approx((c @ centre - reach, c @ centre + reach), rel=1e-5)
+    assert (found.lower, found.upper) == pytest.approx((c @ center - reach, c @ center + reach), rel=1e-5)
     assert all(one.check().valid for one in found.certificates)
 
 
-# Behaviour.
+# Behavior.
 
 
 @FEW
@@ -234,7 +234,7 @@ def test_residuals_of_zero_have_a_radius_of_zero():
     assert wild_radius(exact, KERNEL, np.ones(SYSTEM.dimension), 0.1) == 0
 
 
-def test_everything_is_labelled_asymptotic():
+def test_everything_is_labeled_asymptotic():
     for found in (sandwich(), anderson_rubin()):
         assert found.guarantee is aope.Guarantee.ASYMPTOTIC
         text = " ".join(found.premises)
@@ -326,12 +326,12 @@ def test_no_consistent_function_lies_beyond_an_indefinite_set():
     system = aope.bellman_system(*args, mdp.features(), 0.95)
     box = value_box(system.box_moments, 11, prepare_ranges(data, facts)[0])
     loss = found.certificates[0].constraints[0]
-    limits = (loss, ball(system.penalised, 2 * mdp.norm), box)
-    centre, rng, values = least_loss(system, KERNEL), np.random.default_rng(0), []
+    limits = (loss, ball(system.penalized, 2 * mdp.norm), box)
+    center, rng, values = least_loss(system, KERNEL), np.random.default_rng(0), []
     sizes, directions = np.linalg.eigh(loss.quadratic.A)
     for _ in range(3000):
         step = directions @ (rng.normal(size=11) * np.sqrt(loss.limit / np.abs(sizes)))
-        theta = centre + 10 ** rng.uniform(-1, 2) * step
+        theta = center + 10 ** rng.uniform(-1, 2) * step
         if all(one.quadratic(theta) <= one.limit for one in limits):
             values.append(float(system.objective @ theta))
     assert not found.identified and len(values) > 100
@@ -350,13 +350,13 @@ def test_with_many_data_anderson_rubin_is_the_wild_interval():
 
 def test_undiscounted_episodes_that_end():
     mdp = clinic()
-    behaviour = np.full((6, 3), 1 / 3)
-    data = mdp.sample_trajectories(behaviour, 300, 100, np.random.default_rng(0))
-    policy, facts = mdp.policy(behaviour), aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
+    behavior = np.full((6, 3), 1 / 3)
+    data = mdp.sample_trajectories(behavior, 300, 100, np.random.default_rng(0))
+    policy, facts = mdp.policy(behavior), aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors, intercept=False)
     for method in (sandwich, anderson_rubin):
         found = method(data, facts, mdp.starts(), policy, features, aope.Tabular())
-        assert found.lower <= mdp.value(behaviour) <= found.upper < found.lower + 0.5
+        assert found.lower <= mdp.value(behavior) <= found.upper < found.lower + 0.5
         assert found.normalized == (found.lower, found.upper)
 
 
@@ -455,7 +455,7 @@ def believable(hits: int, trials: int, chance: float) -> bool:
     return low <= hits <= high
 
 
-def standardised_errors(problem: Problem, trials: int, starts=None) -> np.ndarray:
+def standardized_errors(problem: Problem, trials: int, starts=None) -> np.ndarray:
     found = []
     for trial in range(trials):
         rng = np.random.default_rng([17, trial])
@@ -478,7 +478,7 @@ def violations(problem: Problem, trials: int) -> int:
         data = problem.draw(np.random.default_rng([19, trial]))
         system = aope.bellman_system(data, problem.starts, problem.policy, problem.features, problem.facts.discount)
         loss = aope.kernel_statistic(system, problem.kernel).v_loss()
-        theta = minimise_loss(loss, system.penalised, ridge=0.0)
+        theta = minimize_loss(loss, system.penalized, ridge=0.0)
         count += loss(problem.theta) > wild_radius(system, problem.kernel, theta, 0.1, draws=1000, seed=trial)
     return count
 
@@ -486,7 +486,7 @@ def violations(problem: Problem, trials: int) -> int:
 @pytest.mark.parametrize(("problem", "trials"), [(RANDOM_PROBLEM, 400), (planted(12), 250)], ids=["tabular", "planted"])
 def test_sandwich_covers_as_often_as_it_says(problem, trials):
     """And a variance wrong by a factor of two, either way, or a one-sided quantile, would be caught."""
-    errors = np.abs(standardised_errors(problem, trials))
+    errors = np.abs(standardized_errors(problem, trials))
     covered = [int((errors <= factor * norm.ppf(0.95)).sum()) for factor in (1.0, math.sqrt(2), math.sqrt(0.5))]
     assert [believable(hits, trials, 0.9) for hits in covered] == [True, False, False], covered
     assert not believable(int((errors <= norm.ppf(0.9)).sum()), trials, 0.9)
@@ -500,7 +500,7 @@ def test_sandwich_covers_with_sampled_starts():
         truth=float(np.mean((np.array([[0.2, 0.8]] * 3) * mdp.q_values([[0.2, 0.8]] * 3)).sum(axis=1))),
     )
     draw = lambda rng: aope.StartStates(rng.integers(3, size=(20, 1)).astype(float), exact=False)  # noqa: E731
-    errors = np.abs(standardised_errors(problem, 300, draw))
+    errors = np.abs(standardized_errors(problem, 300, draw))
     assert believable(int((errors <= norm.ppf(0.95)).sum()), 300, 0.9)
 
 

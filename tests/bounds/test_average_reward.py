@@ -48,7 +48,7 @@ class Truth:
 
 
 def solve(mdp: TabularMDP, table: np.ndarray) -> Truth:
-    """(I - P_pi) q = r - eta over pairs (s, a), and the normalisation sum q = 0."""
+    """(I - P_pi) q = r - eta over pairs (s, a), and the normalization sum q = 0."""
     S, A = mdp.mean_reward.shape
     onward = np.einsum("sat,tb->satb", mdp.transition, table).reshape(S * A, S * A)
     eta = mdp.average_reward(table)
@@ -98,16 +98,16 @@ class Family:
 def random_family() -> Family:
     """Rewards are coins; episodes of fifty steps, cut off and not ended."""
     mdp, target = random_tabular(3, 2, seed=4, discount=0.5, bernoulli=True), table(3, 2, seed=1)
-    truth, behaviour = solve(mdp, target), np.full((3, 2), 0.5)
-    draw = lambda rng: mdp.sample_trajectories(behaviour, 30, 50, rng)  # noqa: E731
+    truth, behavior = solve(mdp, target), np.full((3, 2), 0.5)
+    draw = lambda rng: mdp.sample_trajectories(behavior, 30, 50, rng)  # noqa: E731
     return Family(truth, mdp.policy(target), grid(mdp), draw, reward_noise=True, value_span=truth.span)
 
 
 def chain_family() -> Family:
     """Ten episodes that start at the left end."""
     mdp, target = chain(3, discount=0.5), np.array([[0.2, 0.8]] * 3)
-    truth, behaviour = solve(mdp, target), np.full((3, 2), 0.5)
-    draw = lambda rng: mdp.sample_trajectories(behaviour, 10, 150, rng)  # noqa: E731
+    truth, behavior = solve(mdp, target), np.full((3, 2), 0.5)
+    draw = lambda rng: mdp.sample_trajectories(behavior, 10, 150, rng)  # noqa: E731
     return Family(truth, mdp.policy(target), grid(mdp), draw, reward_noise=False, value_span=truth.span)
 
 
@@ -115,21 +115,21 @@ def periodic_family() -> Family:
     """Two states that alternate whatever is done: the average exists as a Cesaro limit only."""
     mdp = TabularMDP([[[0, 1]] * 2, [[1, 0]] * 2], [[0.9, 0.6], [0.1, 0.3]], 0.5, [1, 0], bernoulli=True)
     target = np.array([[0.7, 0.3], [0.4, 0.6]])
-    truth, behaviour = solve(mdp, target), np.full((2, 2), 0.5)
-    draw = lambda rng: mdp.sample_trajectories(behaviour, 10, 150, rng)  # noqa: E731
+    truth, behavior = solve(mdp, target), np.full((2, 2), 0.5)
+    draw = lambda rng: mdp.sample_trajectories(behavior, 10, 150, rng)  # noqa: E731
     return Family(truth, mdp.policy(target), grid(mdp), draw, reward_noise=True, value_span=truth.span)
 
 
 def cosine_family() -> Family:
     """Cosines that contain Q plus a constant, and the norm of that as the only declaration."""
     mdp, target = random_tabular(3, 2, seed=4, discount=0.5), table(3, 2, seed=1)
-    truth, behaviour = solve(mdp, target), np.full((3, 2), 0.5)
+    truth, behavior = solve(mdp, target), np.full((3, 2), 0.5)
     features = aope.RandomFourier(30, bandwidth=0.7, seed=3)
     inverse = np.linalg.pinv(features(grid(mdp).points))
     constant = np.linalg.lstsq(inverse @ np.ones((6, 1)), inverse @ truth.q.ravel(), rcond=None)[0][0]
     coefficients = inverse @ (truth.q.ravel() - constant)
     assert np.allclose(features(grid(mdp).points) @ coefficients + constant, truth.q.ravel())
-    draw = lambda rng: mdp.sample_trajectories(behaviour, 30, 50, rng)  # noqa: E731
+    draw = lambda rng: mdp.sample_trajectories(behavior, 30, 50, rng)  # noqa: E731
     norm = float(np.linalg.norm(coefficients))
     return Family(truth, mdp.policy(target), features, draw, reward_noise=False, norm_bound=norm)
 

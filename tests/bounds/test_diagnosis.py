@@ -107,7 +107,7 @@ def test_a_planted_error_is_rejected_and_found():
     diagnosis = run(aope.diagnose, wrong)
     assert diagnosis.verdict is aope.Verdict.REJECTED
     top = diagnosis.witness.regions[0]
-    assert np.linalg.norm(top.centre[:2] - BUMP) < 0.6
+    assert np.linalg.norm(top.center[:2] - BUMP) < 0.6
     assert top.mean_residual < -0.1 and top.witness < 0  # the estimate is too high there
     assert diagnosis.witness.regions[0].share > 0
     far = np.linalg.norm(diagnosis.witness.points[:, :2] - BUMP, axis=1) > 1.5

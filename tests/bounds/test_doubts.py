@@ -86,7 +86,7 @@ def test_chance_loss_is_the_mean_square_at_the_least_loss():
     data = draw(0)
     system = aope.bellman_system(data, MDP.starts, MDP.policy, MDP.features(), 0.8)
     statistic = aope.kernel_statistic(system, aope.Gaussian(1.0))
-    theta = aope.decompose(statistic.v_loss(), system.penalised).least_loss(FACTS.norm_bound).theta
+    theta = aope.decompose(statistic.v_loss(), system.penalized).least_loss(FACTS.norm_bound).theta
     residuals = system.target - system.residuals @ theta
     expected = float(np.sum(residuals**2)) / len(data) ** 2  # K(x, x) = 1
     for radius in ("azuma", "certified"):

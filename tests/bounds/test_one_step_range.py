@@ -12,7 +12,7 @@ import accountable_ope.bounds.value as interval_module
 from accountable_ope.bounds.monitor import Monitor
 from accountable_ope.bounds.sensitivity import study
 from accountable_ope.environments import TabularMDP, chain, random_tabular
-from accountable_ope.laboratory import fair_coin, methods_named, run_trials, summarise
+from accountable_ope.laboratory import fair_coin, methods_named, run_trials, summarize
 from accountable_ope.radii.registry import RULES
 from accountable_ope.report.document import ladder_document
 
@@ -48,7 +48,7 @@ def data():
 
 
 def test_the_chain_moves_little_in_one_step():
-    """A check of the exact range: neighbours on the chain differ by far less than the value can."""
+    """A check of the exact range: neighbors on the chain differ by far less than the value can."""
     width = exact_range(CHAIN, TARGET)
     value = (CHAIN.q_values(TARGET) * TARGET).sum(axis=1)
     assert width == pytest.approx(0.9 * np.abs(value[2:] - value[:-2]).max(), rel=1e-9)
@@ -125,7 +125,7 @@ def test_a_range_of_half_the_truth_is_caught(declared):
     n, delta, trials = 100, 0.003, 300
     family = fair_coin()
     family = replace(family, assumptions=replace(family.assumptions, one_step_range=declared))
-    [row] = summarise(run_trials([family], [n], chosen=methods_named(["azuma"]), trials=trials, delta=delta, workers=1))
+    [row] = summarize(run_trials([family], [n], chosen=methods_named(["azuma"]), trials=trials, delta=delta, workers=1))
     assert row.refuted == (declared < 1), f"{row.covered} of {row.trials}"
     half_width = declared * math.sqrt(math.log(2 / delta) / (2 * n))
     exact = 2 * binom.cdf(math.ceil(n * (0.5 - half_width)) - 1, n, 0.5)

@@ -1,4 +1,4 @@
-"""Sensitivity by behaviour: nested curves, flip points checked from both sides, rows needed checked by drawing them, refusals."""
+"""Sensitivity by behavior: nested curves, flip points checked from both sides, rows needed checked by drawing them, refusals."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""bound_value by behaviour: invariants of the theory, statuses, unions, and errors before any work."""
+"""bound_value by behavior: invariants of the theory, statuses, unions, and errors before any work."""
 
 import dataclasses
 import math
@@ -70,7 +70,7 @@ def test_default_equals_composition_of_the_public_steps():
     system = aope.bellman_system(DATA, MDP.starts, MDP.policy, MDP.features(), 0.6)
     statistic = aope.kernel_statistic(system, KERNEL)
     level = (0.6 * 2.5) ** 2 * math.log(20) / (2 * len(DATA))
-    feasible = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalised), level, FACTS.norm_bound)
+    feasible = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalized), level, FACTS.norm_bound)
     interval = bound()
     assert interval.radius.level == pytest.approx(level)
     assert (
@@ -129,7 +129,7 @@ def test_scaling_rewards_scales_the_interval(scale, radius):
 @FEW
 @given(st.floats(-50, 50))
 def test_shifting_the_reward_range_shifts_the_interval(shift):
-    """The unpenalised constant takes the shift up, so the interval moves by shift / (1 - discount)."""
+    """The unpenalized constant takes the shift up, so the interval moves by shift / (1 - discount)."""
     facts = dataclasses.replace(FACTS, reward_range=(shift, 1 + shift))
     one, other = bound(), bound(changed(DATA, rewards=np.clip(DATA.rewards + shift, shift, 1 + shift)), facts)
     moved = shift / 0.4
@@ -261,14 +261,14 @@ def test_the_box_at_every_point_is_never_wider(radius):
 
 def test_undiscounted_episodes_with_reward_at_the_end():
     mdp = clinic()
-    behaviour = np.full((6, 3), 1 / 3)
-    data = mdp.sample_trajectories(behaviour, 3000, 200, np.random.default_rng(0))
-    policy = mdp.policy(behaviour)
+    behavior = np.full((6, 3), 1 / 3)
+    data = mdp.sample_trajectories(behavior, 3000, 200, np.random.default_rng(0))
+    policy = mdp.policy(behavior)
     facts = aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors, intercept=False)
     interval = aope.bound_value(data, mdp.starts(), policy, assumptions=facts, kernel=aope.Tabular(), features=features)
     assert interval.status is aope.Status.OK
-    assert interval.lower <= mdp.value(behaviour) <= interval.upper
+    assert interval.lower <= mdp.value(behavior) <= interval.upper
     assert interval.normalized == (interval.lower, interval.upper)
     assert "Only the transition that ends an episode pays." in interval.assumed()
 

@@ -102,7 +102,7 @@ def test_no_q_of_an_ellipsoid_has_a_larger_range(terminates):
     widest = 0.0
     for _ in range(300):
         direction = rng.normal(size=m)
-        theta = ellipsoid.centre + np.linalg.solve(factor.T, direction / np.linalg.norm(direction))
+        theta = ellipsoid.center + np.linalg.solve(factor.T, direction / np.linalg.norm(direction))
         if np.linalg.norm(theta[:-1]) > 2.0:
             continue
         values = np.append(phi @ theta, 0.0) if terminates else phi @ theta

@@ -62,7 +62,7 @@ def section_ends(data, norm, limit, landmarks):
     features = aope.KernelSections(SPACE, landmarks, intercept=False)
     system = aope.bellman_system(data, MDP.starts, MDP.policy, features, 0.6)
     statistic = aope.kernel_statistic(system, KERNEL)
-    plain = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalised), limit, norm)
+    plain = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalized), limit, norm)
     seen = with_remainder(plain, system.remainder, statistic.missed, system.objective)
     upper, lower = aope.extreme_value(seen.upward, seen.feasible), aope.extreme_value(seen.downward, seen.feasible)
     assert upper.check().valid and lower.check().valid
@@ -116,9 +116,9 @@ def test_a_function_of_the_space_keeps_its_promises():
     """For h in H with known norm: residuals and value differ from those of its coordinates by no more than the remainder says."""
     data = draw(40)
     rng = np.random.default_rng(1)
-    centres, coefficients = rng.uniform(-1, 1, size=(6, 3)), rng.normal(size=6)
-    norm = np.sqrt(coefficients @ block(SPACE, centres, centres) @ coefficients)
-    h = Sections(tuple((centres[k : k + 1], coefficients[k : k + 1]) for k in range(6)))
+    centers, coefficients = rng.uniform(-1, 1, size=(6, 3)), rng.normal(size=6)
+    norm = np.sqrt(coefficients @ block(SPACE, centers, centers) @ coefficients)
+    h = Sections(tuple((centers[k : k + 1], coefficients[k : k + 1]) for k in range(6)))
     features = aope.KernelSections(SPACE, 8, intercept=False)
     system = aope.bellman_system(data, MDP.starts, MDP.policy, features, 0.6)
     theta = system.features.basis.coordinates(h)[0][0]
@@ -126,7 +126,7 @@ def test_a_function_of_the_space_keeps_its_promises():
     vectors = MDP.policy.action_vectors
 
     def q(states, actions):
-        return block(SPACE, np.concatenate([states, vectors[actions]], axis=1), centres) @ coefficients
+        return block(SPACE, np.concatenate([states, vectors[actions]], axis=1), centers) @ coefficients
 
     exact = data.rewards - aope.bellman_residuals(q, data, MDP.policy, 0.6)
     assert (np.abs(exact - system.residuals @ theta) <= hidden * system.remainder.rows + 1e-9).all()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.demo import DEMO_COMMAND, demo_behaviour_value, demo_truth, run_demo
+from accountable_ope.demo import DEMO_COMMAND, demo_behavior_value, demo_truth, run_demo
 from accountable_ope.environments import clinic, random_tabular
 from command import aope_command
 
@@ -69,7 +69,7 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
         "OK",
         "finite-sample",
         "Truth (known for this dataset): 1.37",
-        "The behaviour policy itself, to beat: 0.46",
+        "The behavior policy itself, to beat: 0.46",
         "The lower end of `certified` is not above it",
         "Assumed",
         "all recomputed and valid",
@@ -84,13 +84,13 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page and "azuma" in page and "http" not in page
     assert "Truth, known for this dataset: <b>1.37" in page and ">truth</text>" in page
-    assert "The behaviour policy itself, to beat: <b>0.46" in page and ">behaviour</text>" in page
+    assert "The behavior policy itself, to beat: <b>0.46" in page and ">behavior</text>" in page
     assert "The lower end of `certified` is not above it" in page
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     azuma, certified = result["intervals"][-2:]
     assert azuma["radius"] == "azuma" and azuma["lower"] <= demo_truth() <= azuma["upper"]
     assert azuma["certificates_check"] is True and certified["certificates_check"] is True
-    assert azuma["lower"] < certified["lower"] < demo_behaviour_value() < demo_truth() < certified["upper"] < azuma["upper"]
+    assert azuma["lower"] < certified["lower"] < demo_behavior_value() < demo_truth() < certified["upper"] < azuma["upper"]
     rounds = certified["classes"][0]["tightening"]["rounds"]
     assert rounds[0]["variance"] > rounds[-1]["variance"] and rounds[-1]["rate"] > 0
 

@@ -16,7 +16,7 @@ from accountable_ope.laboratory import (
     known_methods,
     methods_named,
     run_trials,
-    summarise,
+    summarize,
 )
 
 TRIALS = 100
@@ -45,7 +45,7 @@ INFORMATIVE = {
 def measure(family: Family, n: int, radii: list[str], trials: int, delta: float = DELTA) -> list[Coverage]:
     """One row per radius that applies; in this process, so that a radius may be replaced."""
     table = run_trials([family], [n], chosen=methods_named(radii), trials=trials, delta=delta, workers=1)
-    return list(summarise(table))
+    return list(summarize(table))
 
 
 @pytest.mark.parametrize("name", INFORMATIVE)

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binomtest
 
 import accountable_ope.radii.registry as radius_module
-from accountable_ope.laboratory import Coverage, Family, early_stopper, fair_coin, methods_named, run_trials, summarise
+from accountable_ope.laboratory import Coverage, Family, early_stopper, fair_coin, methods_named, run_trials, summarize
 from accountable_ope.problem.assumptions import ValueRanges
 from accountable_ope.radii.martingale import self_normalized
 from accountable_ope.radii.registry import RULES, LossKind, Method, RadiusInputs, RadiusRule
@@ -110,7 +110,7 @@ def test_the_sum_over_paths_agrees_with_simulation():
 
 def measure(family: Family, n: int, trials: int, delta: float) -> Coverage:
     """Theorem A in the laboratory; in this process, so that it may be replaced."""
-    [row] = summarise(run_trials([family], [n], chosen=methods_named(["azuma"]), trials=trials, delta=delta, workers=1))
+    [row] = summarize(run_trials([family], [n], chosen=methods_named(["azuma"]), trials=trials, delta=delta, workers=1))
     return row
 
 

@@ -93,7 +93,7 @@ def test_scalar_value_by_hand() -> None:
 
 
 @pytest.mark.parametrize("mdp", MDPS, ids=repr)
-def test_behaviour_stays_in_the_box_and_rewards_in_the_unit_interval(mdp: LinearQuadratic) -> None:
+def test_behavior_stays_in_the_box_and_rewards_in_the_unit_interval(mdp: LinearQuadratic) -> None:
     data = mdp.sample(np.random.default_rng(2), trajectories=50, length=60)
     low, high = mdp.state_box
     for states in (data.states, data.next_states):

@@ -183,7 +183,7 @@ def test_iid_draws_are_uniform_over_states_that_go_on() -> None:
     assert (data.terminated == (data.next_states[:, 0] >= 4)).all() and data.terminated.any()
 
 
-def test_iid_draws_follow_a_behaviour() -> None:
+def test_iid_draws_follow_a_behavior() -> None:
     mdp = random_tabular(3, 2, seed=0, discount=0.9)
     table = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
     data = mdp.sample_iid(4000, np.random.default_rng(0), table)

@@ -101,10 +101,10 @@ def test_seeds_depend_on_what_is_drawn():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_target_is_better_than_behaviour_and_not_perfect(task):
+def test_target_is_better_than_behavior_and_not_perfect(task):
     best = 1 / (1 - DISCOUNT)
-    target, behaviour = measured_value(task), measured_value(task, 1.0)
-    assert behaviour.value + 20 * behaviour.standard_error < target.value < 0.96 * best
+    target, behavior = measured_value(task), measured_value(task, 1.0)
+    assert behavior.value + 20 * behavior.standard_error < target.value < 0.96 * best
     assert truth(task) == pytest.approx(target.value / best)
     assert target.standard_error / best < 1e-3 and target.cut_off < 1e-3
 

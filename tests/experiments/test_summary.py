@@ -16,8 +16,8 @@ SCALE = Scale(trials=4, kinds=("fourier",), default_n=100, counts=(100, 400), co
 SCALE = replace(SCALE, features=(10, 20), diagnosis_counts=(100, 400), episodes=(20, 200))
 
 
-def bound_row(trial, *, n=100, delta=0.1, temperature=1.0, features=10, half=0.2, truth=0.5, centre=0.5, misfit=0.0, empty=False):
-    lower, upper = (math.nan, math.nan) if empty else (centre - half, centre + half)
+def bound_row(trial, *, n=100, delta=0.1, temperature=1.0, features=10, half=0.2, truth=0.5, center=0.5, misfit=0.0, empty=False):
+    lower, upper = (math.nan, math.nan) if empty else (center - half, center + half)
     return BoundRow(
         task="puck-mountain",
         kind="fourier",
@@ -71,7 +71,7 @@ def test_all_claims_hold_where_they_do():
         ("n", 0.25, "intervals tighten with n"),
         ("n", 0.2, "intervals tighten with n"),
         ("delta", 0.1, "intervals tighten with larger delta"),
-        ("temperature", 0.45, "the behaviour's temperature changes little"),
+        ("temperature", 0.45, "the behavior's temperature changes little"),
         ("features", 0.1, "fewer features give tighter intervals"),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_claim_that_does_not_hold_is_said_not_to(axis, half, claim):
 
 def test_misses_count_where_the_class_nearly_contains_q():
     rows = bounds()
-    rows[0] = bound_row(0, centre=0.9)
+    rows[0] = bound_row(0, center=0.9)
     assert not held(bound_findings(rows, SCALE))["intervals cover the truth where the class nearly contains Q"]
 
 

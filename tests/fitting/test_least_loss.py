@@ -40,12 +40,12 @@ def value_of(q: LinearQ, mdp: PlantedMDP) -> float:
 
 
 def explicit(data: Transitions, mdp: PlantedMDP, features: aope.FeatureMap) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(H, a, penalised) of the ridged loss theta'H theta - 2 a'theta + ..., from the whole kernel matrix."""
+    """(H, a, penalized) of the ridged loss theta'H theta - 2 a'theta + ..., from the whole kernel matrix."""
     system = bellman_system(data, StartStates(data.states[:1]), mdp.policy, features, mdp.discount)
     K = block(KERNEL, system.points, system.points) / len(data) ** 2
     A = system.residuals.T @ K @ system.residuals
-    H = A + RIDGE * np.mean(np.diagonal(A)) * np.diag(system.penalised.astype(float))
-    return H, system.residuals.T @ K @ system.target, system.penalised
+    H = A + RIDGE * np.mean(np.diagonal(A)) * np.diag(system.penalized.astype(float))
+    return H, system.residuals.T @ K @ system.target, system.penalized
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -56,7 +56,7 @@ def test_the_closed_form_is_a_least_squares_fit(mdp: PlantedMDP, few: Transition
     values, vectors = np.linalg.eigh(block(KERNEL, system.points, system.points))
     root = (vectors * np.sqrt(np.maximum(values, 0))).T / n  # root'root = K / n^2
     size = np.mean(np.einsum("ij,ij->j", root @ Z, root @ Z))
-    penalty = np.sqrt(RIDGE * size) * np.diag(system.penalised.astype(float))
+    penalty = np.sqrt(RIDGE * size) * np.diag(system.penalized.astype(float))
     direct = np.linalg.lstsq(np.vstack([root @ Z, penalty]), np.concatenate([root @ v, np.zeros(len(penalty))]), rcond=None)[0]
     q = fit_q(few, mdp.policy, kernel=KERNEL, features=features, discount=mdp.discount, ridge=RIDGE)
     assert q.theta == pytest.approx(direct, rel=1e-6, abs=1e-8)

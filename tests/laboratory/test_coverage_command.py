@@ -13,7 +13,7 @@ import accountable_ope.radii.registry as radius_module
 from accountable_ope.bounds.interval import Status
 from accountable_ope.cli.application import app
 from accountable_ope.errors import AopeError, InvalidInput
-from accountable_ope.laboratory import Method, fair_coin, families_named, methods_named, run_trials, summarise
+from accountable_ope.laboratory import Method, fair_coin, families_named, methods_named, run_trials, summarize
 from accountable_ope.laboratory.page import BEGIN, END
 from accountable_ope.radii.registry import Guarantee
 from accountable_ope.report.coverage_plot import coverage_figure
@@ -121,7 +121,7 @@ def test_bad_input_is_exit_code_two():
 
 
 def some_rows(methods):
-    return summarise(run_trials(families_named(["bandit", "fair-coin"]), [30, 60], chosen=methods, trials=3, workers=1))
+    return summarize(run_trials(families_named(["bandit", "fair-coin"]), [30, 60], chosen=methods, trials=3, workers=1))
 
 
 def test_a_figure_has_two_panels_per_family_and_one_legend(tmp_path):
@@ -160,4 +160,4 @@ def test_nothing_to_draw_is_refused():
         row for delta in (0.1, 0.2) for row in run_trials([fair_coin()], [30], chosen=azuma, trials=1, workers=1, delta=delta)
     ]
     with pytest.raises(InvalidInput, match="of one delta"):
-        coverage_figure(summarise(table))
+        coverage_figure(summarize(table))

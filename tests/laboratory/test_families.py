@@ -59,7 +59,7 @@ def test_residuals_at_the_truth_have_mean_zero_and_the_declared_range(name):
     eps = residuals(family, data)
     assert np.abs(eps).max() <= ranges.residual_width + 1e-9
     points = state_action_points(data.states, data.actions, family.policy)
-    # Products with functions of (s, a) are martingale differences, whatever the behaviour.
+    # Products with functions of (s, a) are martingale differences, whatever the behavior.
     for weight in (np.ones(len(data)), *points.T, *(points.T > 0)):
         scores = eps * weight
         assert abs(scores.mean()) <= 5 * scores.std() / np.sqrt(len(scores)) + 1e-12
@@ -120,7 +120,7 @@ def test_unknown_families_are_named():
     assert [family.name for family in families_named(["chain", "bandit", "chain"])] == ["chain", "bandit"]
 
 
-def test_greedy_behaviour_follows_the_rows_before():
+def test_greedy_behavior_follows_the_rows_before():
     """Recomputed from scratch at every row: without exploration the action is the one with the larger mean so far."""
     draw = family_named("adaptive-50").draw
     assert isinstance(draw, Greedy)
@@ -135,7 +135,7 @@ def test_greedy_behaviour_follows_the_rows_before():
     assert follows[data.episodes[1:] == data.episodes[:-1]].all()
 
 
-def test_pooled_behaviour_differs_between_episodes():
+def test_pooled_behavior_differs_between_episodes():
     draw = family_named("mixture-50").draw
     assert isinstance(draw, Pooled)
     data = draw(np.random.default_rng(7), 30_000)

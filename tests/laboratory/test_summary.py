@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from accountable_ope.errors import InvalidFile
-from accountable_ope.laboratory import Trial, believable, clopper_pearson, refuted, summarise
+from accountable_ope.laboratory import Trial, believable, clopper_pearson, refuted, summarize
 from accountable_ope.laboratory.page import BEGIN, END, markdown_tables, write_page
 from accountable_ope.radii.registry import Guarantee
 
@@ -58,7 +58,7 @@ def test_summary_counts_by_hand():
         row(0, n=300),
         row(0, delta=0.2),
     ]
-    first, wild, larger, other_delta = summarise(trials)
+    first, wild, larger, other_delta = summarize(trials)
     assert (first.trials, first.covered, first.fraction) == (4, 2, 0.5)
     assert first.width == pytest.approx((0.2 + 0.4 + 1.0) / 3)
     assert (first.vacuous, first.inconsistent, first.seconds) == (0.25, 0.25, 0.5)
@@ -66,7 +66,7 @@ def test_summary_counts_by_hand():
     assert (wild.method, wild.claims, wild.refuted) == ("wild", False, False)
     assert (larger.n, larger.trials) == (300, 1)
     assert other_delta.delta == 0.2
-    assert summarise([]) == ()
+    assert summarize([]) == ()
 
 
 def test_only_claims_are_refuted():
@@ -76,11 +76,11 @@ def test_only_claims_are_refuted():
         row(i, covered=i < 70, method="symmetric", guarantee=Guarantee.FINITE_SAMPLE_DECLARED_NOISE.value) for i in range(100)
     ]
     fine = [row(i, covered=i < 85, method="certified") for i in range(100)]
-    assert [one.method for one in refuted(summarise([*missing, *asymptotic, *declared, *fine]))] == ["azuma", "symmetric"]
+    assert [one.method for one in refuted(summarize([*missing, *asymptotic, *declared, *fine]))] == ["azuma", "symmetric"]
 
 
 def test_all_intervals_empty_have_no_width():
-    [one] = summarise([row(covered=False, status="INCONSISTENT", width=math.nan)])
+    [one] = summarize([row(covered=False, status="INCONSISTENT", width=math.nan)])
     assert math.isnan(one.width)
     assert "empty" in markdown_tables([one])
 
@@ -89,7 +89,7 @@ def test_markdown_shows_the_lowest_coverage_and_every_width():
     trials = [row(i, covered=i > 0, width=0.5) for i in range(10)]
     trials += [row(i, n=300, width=0.25, status="VACUOUS" if i else "OK") for i in range(10)]
     trials += [row(i, method="hoeffding", status="VACUOUS", width=1.0) for i in range(10)]
-    text = markdown_tables(summarise(trials))
+    text = markdown_tables(summarize(trials))
     assert "| family | azuma | hoeffding |" in text
     assert "| `chain` | 0.900 [0.555, 0.997] at 100 | 1.000 [0.692, 1.000] |" in text
     assert "| `chain` | 100 | 0.5 | - |" in text
@@ -97,13 +97,13 @@ def test_markdown_shows_the_lowest_coverage_and_every_width():
 
 
 def test_a_refuted_claim_stands_out():
-    assert "**0.000 [0.000, 0.168] at 100**" in markdown_tables(summarise([row(i, covered=False) for i in range(20)]))
+    assert "**0.000 [0.000, 0.168] at 100**" in markdown_tables(summarize([row(i, covered=False) for i in range(20)]))
 
 
 def test_a_page_is_written_between_its_marks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    rows = summarise([row()])
+    rows = summarize([row()])
     write_page(page, rows)
     once = page.read_text()
     write_page(page, rows)
@@ -116,5 +116,5 @@ def test_a_page_without_marks_is_refused(tmp_path, text):
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(InvalidFile, match="must contain the lines"):
-        write_page(page, summarise([row()]))
+        write_page(page, summarize([row()]))
     assert page.read_text() == text

@@ -21,7 +21,7 @@ from accountable_ope.laboratory import (
     methods_named,
     read_trials,
     run_trials,
-    summarise,
+    summarize,
     trial_seed,
 )
 from accountable_ope.radii.registry import Guarantee
@@ -129,7 +129,7 @@ def test_another_delta_goes_to_other_files(tmp_path):
     assert {row.delta for row in first} == {0.1}
     assert {row.delta for row in second} == {0.3}
     assert len(list(tmp_path.glob("*.parquet"))) == 2
-    assert {row.delta: row.trials for row in summarise(read_trials(tmp_path))} == {0.1: 3, 0.3: 3}
+    assert {row.delta: row.trials for row in summarize(read_trials(tmp_path))} == {0.1: 3, 0.3: 3}
 
 
 def test_what_two_runs_computed_twice_counts_once(tmp_path):
@@ -185,7 +185,7 @@ def test_interval_functions_stand_beside_the_radii():
         Method("nothing", Guarantee.FINITE_SAMPLE, nothing),
     )
     rows = run_trials([fair_coin()], [100], chosen=chosen, trials=40, workers=2)
-    asymptotic, azuma, empty = summarise(rows)
+    asymptotic, azuma, empty = summarize(rows)
     assert [row.method for row in (asymptotic, azuma, empty)] == ["narrow", "azuma", "nothing"]
     assert 0 < asymptotic.fraction < 0.7 and not asymptotic.refuted
     assert asymptotic.width == pytest.approx(0.02)

@@ -43,7 +43,7 @@ def test_a_number_of_actions_means_one_hot_vectors() -> None:
     assert action_vectors(np.int64(2)).tolist() == np.eye(2).tolist()
 
 
-def test_probabilities_are_renormalised_exactly() -> None:
+def test_probabilities_are_renormalized_exactly() -> None:
     policy = DiscretePolicy(always([0.3, 0.7 + 4e-7]), 2)
     assert sum(branch.weights for branch in policy.branches(STATES)) == pytest.approx(np.ones(3), abs=1e-15)
 

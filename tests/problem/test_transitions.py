@@ -234,7 +234,7 @@ def test_start_states_weigh_alike_unless_told() -> None:
     assert repr(StartStates([1.0], exact=False)) == "StartStates(1 row, i.i.d. sample)"
 
 
-def test_start_weights_are_normalised() -> None:
+def test_start_weights_are_normalized() -> None:
     assert StartStates([0.0, 1.0, 2.0], weights=[1, 3, 0]).weights.tolist() == [0.25, 0.75, 0.0]
 
 

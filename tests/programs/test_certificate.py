@@ -14,7 +14,7 @@ from accountable_ope import Certificate, FeasibleSet, Quadratic, SolveStatus, de
 from accountable_ope.programs.lagrangian import Constraint, Role
 from reference import Program, random_program
 
-KINDS = ("generic", "rank-deficient", "unpenalised constant", "no ball", "active box", "small rewards", "large rewards", "kernel")
+KINDS = ("generic", "rank-deficient", "unpenalized constant", "no ball", "active box", "small rewards", "large rewards", "kernel")
 
 
 @pytest.fixture(scope="module", autouse=True)

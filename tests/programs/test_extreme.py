@@ -133,7 +133,7 @@ def empty_program(kind: str, seed: int) -> tuple[Program, float]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-@pytest.mark.parametrize("kind", ["generic", "unpenalised constant", "small rewards", "active box"])
+@pytest.mark.parametrize("kind", ["generic", "unpenalized constant", "small rewards", "active box"])
 def test_an_empty_set_is_proved_empty(kind: str, seed: int) -> None:
     program, least = empty_program(kind, seed)
     assert clarabel_maximum(program).status == "infeasible"
@@ -170,9 +170,9 @@ def test_a_thousand_coefficients(seed: int) -> None:
     B = rng.normal(size=(m, m)) * 10 ** -np.linspace(0, 4, m)
     true = rng.normal(size=m) / math.sqrt(m)
     b = B @ true + rng.normal(size=m)
-    penalised = np.arange(m) < m - 1
+    penalized = np.arange(m) < m - 1
     sphere = Sphere(B, b, 0.0, 1.2 * float(np.sum((B @ true - b) ** 2)))
-    program = Program(rng.normal(size=m), sphere, penalised, 1.5 * float(np.linalg.norm(true)))
+    program = Program(rng.normal(size=m), sphere, penalized, 1.5 * float(np.linalg.norm(true)))
     feasible = program.feasible_set()
     for one in (program, program.turned()):
         certificate = extreme_value(one.c, feasible)
@@ -183,7 +183,7 @@ def test_a_thousand_coefficients(seed: int) -> None:
 
 
 @pytest.mark.parametrize("excess", [1e-4, 1e-6, 1e-8, 1e-10])
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalised constant", "active box"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalized constant", "active box"])
 def test_barely_feasible_sets(kind: str, excess: float) -> None:
     """The limit is the least loss and a little more; Clarabel stalls on most of these, so primal and dual judge each other."""
     for seed in range(8):
@@ -268,7 +268,7 @@ def test_nothing_bounds_a_direction_without_loss_and_ball() -> None:
     assert maximum(along).status is SolveStatus.OPTIMAL
 
 
-def test_nothing_bounds_an_unpenalised_direction_without_loss() -> None:
+def test_nothing_bounds_an_unpenalized_direction_without_loss() -> None:
     sphere = Sphere(np.array([[1.0, 0.0]]), np.array([1.0]), 0.0, 0.25)
     certificate = maximum(Program(np.ones(2), sphere, np.array([True, False]), 3.0))
     assert certificate.status is SolveStatus.UNBOUNDED
@@ -300,7 +300,7 @@ def test_an_objective_of_zero_has_the_value_zero() -> None:
 FACTORS = (1.0, 1.001, 1.2, 3.0, 30.0)
 
 
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalised constant", "active box", "kernel"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalized constant", "active box", "kernel"])
 def test_bound_grows_with_the_limit(kind: str) -> None:
     grown = 0
     for seed in range(10):
@@ -311,7 +311,7 @@ def test_bound_grows_with_the_limit(kind: str) -> None:
     assert grown >= 5
 
 
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalised constant", "active box", "kernel"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalized constant", "active box", "kernel"])
 def test_bound_grows_with_the_norm_bound(kind: str) -> None:
     grown = 0
     for seed in range(10):
@@ -335,7 +335,7 @@ def test_bound_grows_without_the_box() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e6])
-@pytest.mark.parametrize("kind", ["generic", "unpenalised constant", "active box"])
+@pytest.mark.parametrize("kind", ["generic", "unpenalized constant", "active box"])
 def test_bound_is_in_the_unit_of_the_rewards(kind: str, scale: float) -> None:
     for seed in range(5):
         program = random_program(kind, seed)
@@ -343,7 +343,7 @@ def test_bound_is_in_the_unit_of_the_rewards(kind: str, scale: float) -> None:
         assert abs(scaled / scale - plain) <= 1e-8 * size(program, plain)
 
 
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "singular", "unpenalised constant", "active box", "kernel"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "singular", "unpenalized constant", "active box", "kernel"])
 def test_one_decomposition_serves_every_limit_and_norm_bound(kind: str) -> None:
     program = random_program(kind, 3)
     shared = program.feasible_set()
@@ -367,7 +367,7 @@ def test_both_ends_enclose_the_value_of_a_feasible_point() -> None:
 
 
 def test_least_loss_agrees_with_clarabel() -> None:
-    for kind in ("generic", "unpenalised constant", "active box", "box without ball", "kernel"):
+    for kind in ("generic", "unpenalized constant", "active box", "box without ball", "kernel"):
         for seed in range(8):
             program = random_program(kind, seed)
             if program.norm_bound is not None:
@@ -382,11 +382,11 @@ def test_least_loss_agrees_with_clarabel() -> None:
 
 
 def correction(program: Program) -> FloatArray | None:
-    return least_correction(decompose(program.loss.quadratic(), program.penalised), program.loss.limit)
+    return least_correction(decompose(program.loss.quadratic(), program.penalized), program.loss.limit)
 
 
 @pytest.mark.parametrize("share", [1e-3, 0.3])
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "singular", "one coordinate", "unpenalised constant", "kernel"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "singular", "one coordinate", "unpenalized constant", "kernel"])
 def test_least_correction_agrees_with_clarabel(kind: str, share: float) -> None:
     solved = 0
     for seed in range(10):
@@ -399,7 +399,7 @@ def test_least_correction_agrees_with_clarabel(kind: str, share: float) -> None:
         assert float(program.loss.value(theta)[0]) <= program.loss.limit * (1 + 1e-9)
         if expected.solved:
             solved += 1
-            norm = float(np.linalg.norm(theta[program.penalised]))
+            norm = float(np.linalg.norm(theta[program.penalized]))
             assert abs(norm - expected.value) <= 1e-6 * max(expected.value, 1e-3 * program.unit)
     assert solved >= 8
 
@@ -416,7 +416,7 @@ def test_least_correction_is_zero_exactly_when_zero_is_feasible() -> None:
 
 def test_least_correction_leaves_the_constant_free() -> None:
     for seed in range(20):
-        program = random_program("unpenalised constant", seed)
+        program = random_program("unpenalized constant", seed)
         B, b = program.loss.B, program.loss.b
         constant = float(B[:, -1] @ b / (B[:, -1] @ B[:, -1]))
         at_constant = float(np.sum((B[:, -1] * constant - b) ** 2)) + program.loss.extra
@@ -427,7 +427,7 @@ def test_least_correction_leaves_the_constant_free() -> None:
 
 
 def test_least_correction_is_none_when_no_theta_reaches_the_limit() -> None:
-    for kind in ("generic", "rank-deficient", "unpenalised constant"):
+    for kind in ("generic", "rank-deficient", "unpenalized constant"):
         for seed in range(10):
             program = random_program(kind, seed)
             least = float(program.loss.value(np.linalg.lstsq(program.loss.B, program.loss.b)[0])[0])
@@ -439,10 +439,10 @@ def test_least_correction_is_none_when_no_theta_reaches_the_limit() -> None:
 
 def test_least_correction_is_the_smallest_ball_that_is_not_empty() -> None:
     for seed in range(10):
-        program = random_program("unpenalised constant", seed)
+        program = random_program("unpenalized constant", seed)
         theta = correction(program)
         assert theta is not None
-        norm = float(np.linalg.norm(theta[program.penalised]))
+        norm = float(np.linalg.norm(theta[program.penalized]))
         assert norm > 0
         assert maximum(replace(program, norm_bound=norm * (1 + 1e-6))).status is not SolveStatus.EMPTY
         assert maximum(replace(program, norm_bound=norm * (1 - 1e-4))).status is SolveStatus.EMPTY

@@ -26,7 +26,7 @@ from accountable_ope import (
     kernel_statistic,
 )
 from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian, lagrangian_value
-from accountable_ope.programs.multipliers import maximise_dual
+from accountable_ope.programs.multipliers import maximize_dual
 from accountable_ope.validation import FloatArray
 from reference import clarabel_least_loss, clarabel_maximum, random_program
 
@@ -37,13 +37,13 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalised constant", "active box", "box without ball"])
+@pytest.mark.parametrize("kind", ["generic", "rank-deficient", "unpenalized constant", "active box", "box without ball"])
 def test_dual_of_a_convex_program_agrees_with_clarabel(kind: str) -> None:
     for seed in range(10):
         program = random_program(kind, seed)
         constraints = program.feasible_set().constraints
         start = program.extent / np.array([c.limit for c in constraints])
-        dual = maximise_dual(Quadratic.linear(program.c), constraints, start)
+        dual = maximize_dual(Quadratic.linear(program.c), constraints, start)
         expected = clarabel_maximum(program)
         assert dual is not None
         assert expected.solved
@@ -58,7 +58,7 @@ def test_dual_of_the_least_loss_agrees_with_clarabel() -> None:
         program = replace(program, norm_bound=0.3 * program.norm_bound)
         loss, *others = program.feasible_set().constraints
         start = np.array([loss.quadratic.a0 / c.limit for c in others])
-        dual = maximise_dual(loss.quadratic, tuple(others), start)
+        dual = maximize_dual(loss.quadratic, tuple(others), start)
         assert dual is not None
         assert dual.bound == pytest.approx(clarabel_least_loss(program), rel=1e-6)
 
@@ -68,7 +68,7 @@ def test_bound_is_the_lagrangian_at_the_multipliers() -> None:
         program = random_program("active box", seed)
         constraints = program.feasible_set().constraints
         objective = Quadratic.linear(program.c)
-        dual = maximise_dual(objective, constraints, program.extent / np.array([c.limit for c in constraints]))
+        dual = maximize_dual(objective, constraints, program.extent / np.array([c.limit for c in constraints]))
         assert dual is not None
         assert (dual.multipliers > 0).all()
         found = lagrangian(objective, constraints, dual.multipliers)
@@ -110,7 +110,7 @@ def test_lagrangian_on_the_border_counts_flat_directions_of_the_objective() -> N
 
 def test_nothing_is_found_where_nothing_is_bounded() -> None:
     line = Constraint(Role.LOSS, Quadratic(np.diag([1.0, 0.0]), np.zeros(2), 0.0), 4.0)
-    assert maximise_dual(Quadratic.linear(np.array([1.0, 1.0])), (line,), np.ones(1)) is None
+    assert maximize_dual(Quadratic.linear(np.array([1.0, 1.0])), (line,), np.ones(1)) is None
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e5])
@@ -124,7 +124,7 @@ def test_constraints_may_come_in_any_unit(unit: float) -> None:
         )
         start = program.extent / np.array([c.limit for c in constraints])
         objective = Quadratic.linear(program.c)
-        plain, other = maximise_dual(objective, constraints, start), maximise_dual(objective, scaled, start / unit)
+        plain, other = maximize_dual(objective, constraints, start), maximize_dual(objective, scaled, start / unit)
         assert plain is not None
         assert other is not None
         assert other.bound == pytest.approx(plain.bound, abs=1e-8 * program.extent)
@@ -228,7 +228,7 @@ def test_least_value_of_an_indefinite_quadratic_over_a_ball_is_exact(seed: int) 
     circle = one.radius * np.column_stack([np.cos(angles), np.sin(angles)])
     brute = ((circle @ one.loss.A) * circle).sum(axis=1) - 2 * circle @ one.loss.a + one.loss.a0
     constraint = ball(one.mask, one.radius)
-    dual = maximise_dual(one.loss, (constraint,), np.array([abs(one.loss.a0) / constraint.limit]))
+    dual = maximize_dual(one.loss, (constraint,), np.array([abs(one.loss.a0) / constraint.limit]))
     assert dual is not None
     size = float(np.abs(brute).max())
     assert brute.min() - 1e-6 * size <= dual.bound <= brute.min() + 1e-9 * size
@@ -245,7 +245,7 @@ def test_u_statistic_of_few_transitions(seed: int) -> None:
     policy = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), 2)
     system = bellman_system(data, StartStates([0.0]), policy, RandomFourier(m, seed=seed, intercept=False), 0.5)
     loss = kernel_statistic(system, Gaussian(0.3)).u_loss()
-    decomposition = decompose(loss, system.penalised)
+    decomposition = decompose(loss, system.penalized)
     assert not decomposition.convex
     points = rng.normal(size=(5000, m))
     points *= (3 * rng.uniform(size=5000) ** (1 / m) / np.linalg.norm(points, axis=1))[:, None]
@@ -259,6 +259,6 @@ def test_u_statistic_of_few_transitions(seed: int) -> None:
 def test_over_an_empty_set_multipliers_grow_only_so_far(limit) -> None:
     """They prove that the set is empty, and what is computed from them later (squares, products with rates) must stay finite."""
     nothing = Constraint(Role.LOSS, Quadratic(np.eye(2), np.zeros(2), 0.0), limit)
-    found = maximise_dual(Quadratic.linear(np.array([1.0, 0.0])), (nothing, ball(np.array([True, True]), 3.0)), np.ones(2))
+    found = maximize_dual(Quadratic.linear(np.array([1.0, 0.0])), (nothing, ball(np.array([True, True]), 3.0)), np.ones(2))
     assert found is not None and found.bound > 1e6
     assert np.isfinite(found.multipliers**2 * 1e100).all()

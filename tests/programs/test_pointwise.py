@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from accountable_ope import InvalidInput, MissingExtra, Quadratic, SolveStatus, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian_value
-from accountable_ope.programs.multipliers import maximise_dual
+from accountable_ope.programs.multipliers import maximize_dual
 from accountable_ope.programs.pointwise import PointwiseBound, PointwiseRows, pointwise_bound, with_rows
 from accountable_ope.validation import FloatArray
 from reference import ClarabelAnswer, Program, _cones, _solve, random_program
@@ -27,7 +27,7 @@ CONVEX = (
     "generic",
     "rank-deficient",
     "singular",
-    "unpenalised constant",
+    "unpenalized constant",
     "no ball",
     "active box",
     "box without ball",
@@ -47,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def with_random_rows(kind: str, seed: int, tightness: float = 0.4) -> tuple[Program, PointwiseRows]:
-    """A program and rows of different spans that its inner point meets and its maximiser mostly does not."""
+    """A program and rows of different spans that its inner point meets and its maximizer mostly does not."""
     program = random_program(kind, seed)
     rng = np.random.default_rng([7, seed])
     features = rng.normal(size=(int(rng.integers(3, 300)), program.dimension))
@@ -124,7 +124,7 @@ def test_no_feasible_point_lies_beyond_the_bound(seed: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-@pytest.mark.parametrize("kind", ["generic", "unpenalised constant", "active box", "kernel"])
+@pytest.mark.parametrize("kind", ["generic", "unpenalized constant", "active box", "kernel"])
 def test_a_solver_that_is_stopped_early_widens_the_bound_and_never_narrows_it(kind: str, steps: int) -> None:
     wider = 0
     for seed in range(4):
@@ -142,7 +142,7 @@ def test_a_solver_that_is_stopped_early_widens_the_bound_and_never_narrows_it(ki
 @pytest.mark.parametrize("steps", [1, 2, 100])
 @pytest.mark.parametrize("seed", range(4))
 def test_bound_never_widens_from_round_to_round(seed: int, steps: int) -> None:
-    program, rows = with_random_rows("unpenalised constant", seed, tightness=0.2)
+    program, rows = with_random_rows("unpenalized constant", seed, tightness=0.2)
     known = extreme_value(program.c, program.feasible_set())
     found = [with_rows(known, rows, rounds=rounds, steps=steps) for rounds in range(7)]
     bounds = [one.bound for one in found]
@@ -378,7 +378,7 @@ def test_bound_of_an_indefinite_quadratic_with_rows(seed: int) -> None:
     if found.status is SolveStatus.OPTIMAL:
         each = tuple(rows.averaged(np.array([i]), np.ones(1)) for i in range(len(rows.features)))
         start = np.append(without.multipliers, np.full(len(each), 1e-3 * without.bound / each[0].limit))
-        together = maximise_dual(Quadratic.linear(c), (*constraints, *each), start)
+        together = maximize_dual(Quadratic.linear(c), (*constraints, *each), start)
         assert together is not None
         assert found.bound == pytest.approx(-together.bound, rel=1e-5)
 

@@ -62,13 +62,13 @@ def test_no_point_of_the_exact_set_lies_beyond_the_ends(radius, bernoulli):
             slack.append(float(u[0]) ** 2 / one.count**2 - one.squared(theta))
         return min(s / max(abs(c), 1e-12) for s, c in zip(slack, [*(c.limit for c in tight.others), 1e-6, 1e-6], strict=False))
 
-    centre = part.upper.point if part.upper.point is not None else np.append(mdp.theta[:-1] * 2.0, mdp.theta[-1])
+    center = part.upper.point if part.upper.point is not None else np.append(mdp.theta[:-1] * 2.0, mdp.theta[-1])
     truth = np.append(mdp.theta[:-1] * np.sqrt(len(mdp.phases)), mdp.theta[-1])
     assert room(truth) > 0  # on this seed the event holds
     rng = np.random.default_rng(0)
     objective = bellman_system(data, mdp.starts, mdp.policy, mdp.features(), mdp.discount).objective
     reached = {1: -np.inf, -1: -np.inf}
-    for start in (truth, centre):
+    for start in (truth, center):
         for sign in reached:
             found = minimize(
                 lambda t, sign=sign: -sign * float(objective @ t) + 1e3 * max(0.0, -room(t)),

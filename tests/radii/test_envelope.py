@@ -120,7 +120,7 @@ def test_the_gamma_exponential_mixture_is_above_every_oracle_rate(v, rho, b, del
     assert found >= oracle * (1 - 1e-2)
 
 
-def test_gamma_exponential_normalisation():
+def test_gamma_exponential_normalization():
     """E over the mixing density of exp(l s - psi_E(l b) v / b^2), by quadrature."""
     from scipy.integrate import quad
     from scipy.special import gammainc, gammaln

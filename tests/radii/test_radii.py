@@ -100,7 +100,7 @@ def test_all_of_delta_goes_to_the_kernel_when_the_start_is_exact():
     assert sampled.start > 0
 
 
-def test_ladder_is_sorted_and_labelled():
+def test_ladder_is_sorted_and_labeled():
     ranges = value_ranges(Assumptions(discount=0.9, reward_range=(0, 1)), terminates=False)
     inputs = RadiusInputs(500, ranges, 1.0, 0.1, 500)
     levels = [radius_rule(name).radius(inputs, 0.0).level for name in ("hoeffding", "azuma-anytime", "azuma")]

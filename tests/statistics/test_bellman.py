@@ -75,7 +75,7 @@ def test_system_equals_explicit_loops(intercept: bool, discount: float) -> None:
     assert system.target == pytest.approx(expected.v, abs=0)
     assert system.objective == pytest.approx(expected.c0, abs=1e-13)
     assert system.points.tolist() == [[*s, *VECTORS[a]] for s, a in zip(data.states, data.actions, strict=True)]
-    assert system.penalised.tolist() == [True] * 5 + [False] * intercept
+    assert system.penalized.tolist() == [True] * 5 + [False] * intercept
     assert system.columns() == pytest.approx(np.column_stack([expected.Z, expected.v, np.ones(30)]), abs=1e-13)
     assert system.dimension == 5 + intercept
 
@@ -310,4 +310,4 @@ def test_wrong_systems_are_refused(case: str) -> None:
 def assert_same(first: BellmanSystem, second: BellmanSystem, tolerance: float) -> None:
     for name in ("points", "residuals", "target", "objective", "box_moments"):
         assert getattr(first, name) == pytest.approx(getattr(second, name), abs=tolerance), name
-    assert np.array_equal(first.penalised, second.penalised)
+    assert np.array_equal(first.penalized, second.penalized)

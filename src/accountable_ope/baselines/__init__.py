@@ -1,4 +1,4 @@
-"""Intervals of others, to compare with: importance sampling of whole episodes, with the behaviour policy known."""
+"""Intervals of others, to compare with: importance sampling of whole episodes, with the behavior policy known."""
 
 from .bounds import betting_interval, betting_lower, choose_threshold, hcope_interval, hcope_lower, split_hcope_lower
 from .importance_sampling import EpisodeReturns, Samples, episode_returns, return_range, taken_probabilities, truncation_gap

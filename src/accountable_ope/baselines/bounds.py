@@ -1,6 +1,6 @@
 """Lower bounds of the mean of numbers X_1..X_n that are at least 0 and have no known upper bound.
 
-An interval for a normalised return comes from two of them, at delta / 2 each: X has the mean rho, its mirror image 1 - rho
+An interval for a normalized return comes from two of them, at delta / 2 each: X has the mean rho, its mirror image 1 - rho
 (see `importance_sampling`), so lower(X) <= rho <= 1 - lower(mirrored X).
 """
 
@@ -42,16 +42,16 @@ def hcope_lower(x: ArrayLike, threshold: float, delta: float) -> float:
 
 
 def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
-    """The c that maximises the bound of `hcope_lower` as the samples `x_pre` predict it for n_post others.
+    """The c that maximizes the bound of `hcope_lower` as the samples `x_pre` predict it for n_post others.
 
     f(c) = mean(Y) - 7 c log(2/delta) / (3 (n_post - 1)) - sqrt(2 var(Y) log(2/delta) / n_post), Y = min(x_pre, c). Between two
-    neighbouring values of x_pre, Y is affine in c, the mean affine and the standard deviation a norm of an affine function: f is
+    neighboring values of x_pre, Y is affine in c, the mean affine and the standard deviation a norm of an affine function: f is
     concave there, and its maximum is found in closed form. Above the largest value only the second term changes, for the worse.
     """
     values, level = np.sort(_samples(x_pre, least=2)), probability_level(delta)
     later, log = whole(n_post, "n_post", least=2), math.log(2 / level)
     if values[-1] <= 0:
-        return 1.0  # nothing to go by, so the scale of a normalised return
+        return 1.0  # nothing to go by, so the scale of a normalized return
     # Of the k smallest values, k = 0..N-1: their share p, mean a and mean squared deviation s (summed without cancellation).
     total, below = len(values), np.arange(len(values))
     means = np.concatenate([[0.0], np.cumsum(values)[:-1] / below[1:]])
@@ -142,7 +142,7 @@ def predictable_bets(x: FloatArray) -> FloatArray:
 
 
 def _two_sided(lower: float, mirrored: float) -> Range:
-    """Both ends; a normalised return is in [0, 1], so each is cut to that side. They cross when one of them must be wrong."""
+    """Both ends; a normalized return is in [0, 1], so each is cut to that side. They cross when one of them must be wrong."""
     return max(lower, 0.0), min(1.0 - mirrored, 1.0)
 
 

@@ -1,10 +1,10 @@
 """Importance-weighted returns, one number per episode.
 
-An episode that the behaviour policy pi_b generated is weighed by how much likelier the target policy pi is to act so:
+An episode that the behavior policy pi_b generated is weighed by how much likelier the target policy pi is to act so:
 w_{0:t} = prod_{k<=t} pi(a_k | s_k) / pi_b(a_k | s_k), whose mean is 1. What is estimated is the return over T steps,
 J = E_pi sum_{t<T} discount^t r_t, where an episode that terminated pays 0 from then on. With rewards in [rmin, rmax] and
 G = sum_{t<T} discount^t it lies in [Rmin, Rmax] = [G rmin, G rmax]; R = (sum_t discount^t r_t - Rmin) / (Rmax - Rmin) is the
-normalised return. Both
+normalized return. Both
 
     whole trajectory:  X = w_{0:T-1} R,
     per decision:      X = sum_t discount^t w_{0:t} (r_t - rmin) / (Rmax - Rmin)
@@ -64,7 +64,7 @@ class EpisodeReturns:
         return _exponential(self.log_weights)
 
     @property
-    def normalised(self) -> FloatArray:
+    def normalized(self) -> FloatArray:
         """R, in [0, 1]."""
         low, high = self.return_range
         return np.asarray(np.clip((self.returns - low) / (high - low), 0.0, 1.0))
@@ -72,14 +72,14 @@ class EpisodeReturns:
     @property
     def whole_trajectory(self) -> Samples:
         """X = w R and w (1 - R)."""
-        share = self.normalised
+        share = self.normalized
         return Samples(_weighted(self.log_weights, share), _weighted(self.log_weights, 1 - share))
 
 
 def episode_returns(
     data: Transitions,
     policy: Policy,
-    behaviour: ArrayLike | Policy,
+    behavior: ArrayLike | Policy,
     *,
     discount: float,
     reward_range: Range,
@@ -87,7 +87,7 @@ def episode_returns(
 ) -> EpisodeReturns:
     """The weighted returns of all episodes over `horizon` steps.
 
-    behaviour:    pi_b(a_i | s_i) of the action in every row, or the behaviour policy itself.
+    behavior:    pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
     reward_range: every reward lies in it; also 0, where episodes terminate.
     horizon:      T. Later rows are not used; an episode that is shorter must have terminated.
     """
@@ -96,7 +96,7 @@ def episode_returns(
     smallest, largest = ordered_pair(reward_range, "reward_range")
     order, first, lengths = _episodes(data, steps)
     _check_rewards(data, (smallest, largest))
-    log_ratios = _log_ratios(data, policy, behaviour)[order]
+    log_ratios = _log_ratios(data, policy, behavior)[order]
     rewards = data.rewards[order]
 
     count, width = len(first), largest - smallest
@@ -156,23 +156,23 @@ def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy")
     return taken
 
 
-def _log_ratios(data: Transitions, policy: Policy, behaviour: ArrayLike | Policy) -> FloatArray:
+def _log_ratios(data: Transitions, policy: Policy, behavior: ArrayLike | Policy) -> FloatArray:
     """log pi(a | s) - log pi_b(a | s) in every row."""
     target = taken_probabilities(policy, data)
-    if isinstance(behaviour, Policy):
-        logged = taken_probabilities(behaviour, data, "behaviour")
+    if isinstance(behavior, Policy):
+        logged = taken_probabilities(behavior, data, "behavior")
     else:
-        logged = vector(behaviour, "behaviour")
-        same_rows(len(data), logged, "behaviour", "states")
+        logged = vector(behavior, "behavior")
+        same_rows(len(data), logged, "behavior", "states")
     if (logged == 0).any():
         raise InvalidInput(
-            f"`behaviour` gives probability 0 to the action taken in row {int(np.argmax(logged == 0))}: it cannot be the policy "
+            f"`behavior` gives probability 0 to the action taken in row {int(np.argmax(logged == 0))}: it cannot be the policy "
             "that acted."
         )
     wrong = (logged < 0) | (logged > 1 + 1e-9)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InvalidInput(f"`behaviour` must be probabilities, in (0, 1]. Got {logged[row]:g} in row {row}.")
+        raise InvalidInput(f"`behavior` must be probabilities, in (0, 1]. Got {logged[row]:g} in row {row}.")
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(target) - np.log(logged))
 

@@ -15,13 +15,13 @@ from .bounds import betting_interval, hcope_interval
 from .importance_sampling import Range, episode_returns, truncation_gap
 
 METHODS = {"betting": betting_interval, "hcope": hcope_interval}
-"""Intervals by name, for the normalised return."""
+"""Intervals by name, for the normalized return."""
 
 ESTIMATORS = ("per-decision", "trajectory")
 
 _EPISODES = {
-    "betting": "Given the episodes before it, each starts in a draw of the start distribution and follows the behaviour policy.",
-    "hcope": "Episodes are independent; each starts in a draw of the start distribution and follows the behaviour policy.",
+    "betting": "Given the episodes before it, each starts in a draw of the start distribution and follows the behavior policy.",
+    "hcope": "Episodes are independent; each starts in a draw of the start distribution and follows the behavior policy.",
 }
 
 
@@ -29,7 +29,7 @@ _EPISODES = {
 class BaselineInterval:
     """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
 
-    lower > upper refutes what was assumed, at level delta: most often the behaviour probabilities are not the true ones.
+    lower > upper refutes what was assumed, at level delta: most often the behavior probabilities are not the true ones.
     """
 
     lower: float
@@ -54,7 +54,7 @@ def importance_sampling_interval(
     data: Transitions,
     policy: Policy,
     *,
-    behaviour: ArrayLike | Policy,
+    behavior: ArrayLike | Policy,
     discount: float,
     reward_range: Range,
     horizon: int,
@@ -62,12 +62,12 @@ def importance_sampling_interval(
     estimator: str = "per-decision",
     delta: float = 0.1,
 ) -> BaselineInterval:
-    """Bounds for the return of the target policy over `horizon` steps, from whole episodes of a known behaviour policy.
+    """Bounds for the return of the target policy over `horizon` steps, from whole episodes of a known behavior policy.
 
-    No class of Q functions and no kernel is assumed; the behaviour probabilities are. Weights multiply along an episode, so
+    No class of Q functions and no kernel is assumed; the behavior probabilities are. Weights multiply along an episode, so
     their variance can grow exponentially with the horizon.
 
-    behaviour: pi_b(a_i | s_i) of the action in every row, or the behaviour policy itself.
+    behavior: pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
     method:    "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
     estimator: "per-decision", or "trajectory": one weight for the whole return, as the paper has it.
     """
@@ -76,7 +76,7 @@ def importance_sampling_interval(
         raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     if estimator not in ESTIMATORS:
         raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
-    found = episode_returns(data, policy, behaviour, discount=discount, reward_range=reward_range, horizon=horizon)
+    found = episode_returns(data, policy, behavior, discount=discount, reward_range=reward_range, horizon=horizon)
     samples = found.per_decision if estimator == "per-decision" else found.whole_trajectory
     low, high = METHODS[method](samples, level)
     least, most = found.return_range
@@ -95,7 +95,7 @@ def _assumed(method: str, discount: float, reward_range: Range, horizon: int) ->
     gap = truncation_gap(discount, reward_range, horizon)
     beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
     return (
-        "The behaviour probabilities are those with which the actions were drawn.",
+        "The behavior probabilities are those with which the actions were drawn.",
         _EPISODES[method],
         f"Every reward lies in [{reward_range[0]:g}, {reward_range[1]:g}]; after the end of an episode nothing is paid.",
         f"The estimand is the return over {horizon} steps; the value for ever differs from it {beyond}.",

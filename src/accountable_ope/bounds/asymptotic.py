@@ -3,7 +3,7 @@
 All rest on eps_i = v_i - Z_i theta having mean zero given the past at the true Q. Nothing bounds how far they are off at a given
 n: where a few rare rows carry the value, all of them fail (docs/asymptotic.md measures it).
 
-With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the minimiser of the V-statistic and e its residuals:
+With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the minimizer of the V-statistic and e its residuals:
 
 - wild radius: the quantile of (e w)'K(e w) / n^2 over independent N(0, 1) multipliers w. Residuals are martingale differences, so
   multipliers need no blocks, on trajectories too.
@@ -38,7 +38,7 @@ from ..statistics.bellman import BellmanSystem, bellman_system, expected_feature
 from ..statistics.engines.tiles import Progress, TileOptions, part_of
 from ..statistics.statistic import KernelStatistic, kernel_statistic
 from ..validation import FloatArray, probability_level
-from .interval import Status, clip, normaliser
+from .interval import Status, clip, normalizer
 from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise, value_premises
 from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class, value_box
 
@@ -202,7 +202,7 @@ def anderson_rubin_interval(
         constant = solve_class(repr(features), system, statistic, radius, assumptions, ranges)  # for its ball
         box = value_box(system.box_moments, system.dimension, ranges)
         loss = _ratio_loss(statistic, rate, level)
-        feasible = FeasibleSet(decompose(loss, system.penalised), radius.total, constant.norm_bound, box)
+        feasible = FeasibleSet(decompose(loss, system.penalized), radius.total, constant.norm_bound, box)
         ends = (extreme_value(system.objective, feasible), extreme_value(-system.objective, feasible))
     unclipped = (-ends[1].bound - start_error, ends[0].bound + start_error)
     if ends[0].status is SolveStatus.EMPTY:
@@ -321,5 +321,5 @@ def _limit_premise(system: BellmanSystem) -> str:
 
 
 def _normalized(lower: float, upper: float, discount: float) -> tuple[float, float]:
-    scale = normaliser(discount)
+    scale = normalizer(discount)
     return (scale * lower, scale * upper)

@@ -251,7 +251,7 @@ def _average_system(data: Transitions, policy: Policy, features: RelativeClass, 
         residuals=np.column_stack([plain.residuals, np.ones(len(data))]),
         target=plain.target - middle,
         objective=eta,
-        penalised=np.append(plain.penalised, False),
+        penalized=np.append(plain.penalized, False),
         box_moments=np.outer(u, u),
         offset=middle,
         features=None,
@@ -275,7 +275,7 @@ def _solve_class(
 ) -> ClassCertificates:
     """Both ends of one feature class."""
     loss = statistic.v_loss() if radius.loss is LossKind.V else statistic.u_loss()
-    decomposition = decompose(loss, system.penalised)
+    decomposition = decompose(loss, system.penalized)
     correction = least_correction(decomposition, radius.total) if decomposition.convex else None
     feasible = FeasibleSet(decomposition, radius.total, one.norm_bound, _average_box(system.objective, declared))
     upper = extreme_value(system.objective, feasible)
@@ -290,7 +290,7 @@ def _solve_class(
         upper=upper,
         lower=lower,
         norm_bound=one.norm_bound,
-        least_norm=None if correction is None else float(np.linalg.norm(correction[system.penalised])),
+        least_norm=None if correction is None else float(np.linalg.norm(correction[system.penalized])),
         least_loss=feasible.least_loss.lower_bound,
         misfit=misfit,
         statistic=statistic,

@@ -146,9 +146,9 @@ def _tight_set(
 def _others(system: BellmanSystem, box: Constraint | None, norm_bound: float) -> tuple[Constraint, ...]:
     """Ball and box; with an unseen part of the class its norm is one more variable."""
     if system.remainder is None:
-        round_ball = ball(system.penalised, norm_bound)
+        round_ball = ball(system.penalized, norm_bound)
     else:
-        round_ball = ball(np.append(system.penalised, True), norm_bound)
+        round_ball = ball(np.append(system.penalized, True), norm_bound)
         if box is not None:
             quadratic, limit = one_more(box.quadratic, box.limit, system.remainder.box, norm_bound)
             box = Constraint(box.role, quadratic, limit)
@@ -156,13 +156,13 @@ def _others(system: BellmanSystem, box: Constraint | None, norm_bound: float) ->
 
 
 def _squared_norm(system: BellmanSystem) -> Quadratic:
-    mask = system.penalised if system.remainder is None else np.append(system.penalised, True)
+    mask = system.penalized if system.remainder is None else np.append(system.penalized, True)
     return ball(mask, 1.0).quadratic
 
 
 def _inside(system: BellmanSystem, statistic: KernelStatistic, norm_bound: float) -> FloatArray:
     """The point of least loss within the ball."""
-    theta = decompose(statistic.v_loss(), system.penalised).least_loss(norm_bound).theta
+    theta = decompose(statistic.v_loss(), system.penalized).least_loss(norm_bound).theta
     return theta if system.remainder is None else np.append(theta, 0.0)
 
 

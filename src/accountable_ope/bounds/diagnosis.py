@@ -230,7 +230,7 @@ def correct(
         least_loss=decomposition.least,
         radius=replace(interval.radius, level=allowed_loss(interval, theta) - interval.radius.rounding),
         interval=interval,
-        note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalised])), part.norm_bound, status),
+        note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalized])), part.norm_bound, status),
         q=q,
         features=system.features,
         action_vectors=policy.action_vectors,

@@ -123,7 +123,7 @@ class ValueInterval:
     @property
     def normalized(self) -> tuple[float, float]:
         """(1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself."""
-        scale = normaliser(self.assumptions.discount)
+        scale = normalizer(self.assumptions.discount)
         return (scale * self.lower, scale * self.upper)
 
     @property
@@ -171,6 +171,6 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
     return lower, upper, Status.VACUOUS if unclipped[0] <= low and unclipped[1] >= high else Status.OK
 
 
-def normaliser(discount: float) -> float:
+def normalizer(discount: float) -> float:
     """1 - discount, which puts values on the scale of one reward; 1 at discount 1."""
     return 1.0 if discount == 1 else 1 - discount

@@ -118,7 +118,7 @@ def class_premises(facts: Assumptions, parts: Sequence[ClassCertificates], what:
             multiple = f"{facts.norm_bound.multiple:g} times the least norm consistent with the data"
             lines.append(f"{norm} <= {part.norm_bound:.4g}, {multiple}.")
         else:
-            lines.append(f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalised constant is left out).")
+            lines.append(f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out).")
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
     return lines

@@ -214,8 +214,8 @@ class Study:
         declared, facts, span = self._declared(parameter), self.assumptions, self.baseline.ranges.span
         match parameter:
             case Parameter.NORM_BOUND:
-                centre = declared or 4 * self.least_norm().value or span or 1.0
-                return [centre * 2 ** (k / 2) for k in range(-6, 7)]
+                center = declared or 4 * self.least_norm().value or span or 1.0
+                return [center * 2 ** (k / 2) for k in range(-6, 7)]
             case Parameter.MISFIT:
                 return [0.0, facts.misfit, *(span * 10 ** (k / 3 - 4) for k in range(10))]
             case Parameter.DELTA:

@@ -57,17 +57,17 @@ def effective_starts(starts: StartStates, policy: Policy) -> float:
 def rounding_slack(statistic: KernelStatistic, assumptions: Assumptions, ranges: ValueRanges, system: BellmanSystem) -> float:
     """kernel_error * (mean of |Z||theta| + |v|)^2: how far rounding can move the loss of the true Q.
 
-    The penalised part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
+    The penalized part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
     the premises say so.
     """
-    scale, penalised = statistic.column_scale[: system.dimension], system.penalised
+    scale, penalized = statistic.column_scale[: system.dimension], system.penalized
     largest_value = max(map(abs, ranges.value))
     norm = counted_norm(system.dimension, ranges)
     if isinstance(assumptions.norm_bound, float):
         norm = min(norm, assumptions.norm_bound)
-    residual_size = norm * float(np.linalg.norm(scale[penalised])) + float(statistic.column_scale[system.dimension])
-    if not penalised.all():
-        residual_size += (largest_value + norm) * float(scale[~penalised].sum())
+    residual_size = norm * float(np.linalg.norm(scale[penalized])) + float(statistic.column_scale[system.dimension])
+    if not penalized.all():
+        residual_size += (largest_value + norm) * float(scale[~penalized].sum())
     return statistic.kernel_error * residual_size**2
 
 
@@ -82,12 +82,12 @@ def solve_class(
 ) -> ClassCertificates:
     """Both ends of one feature class; with rows, the value box holds at each of them and not only on average."""
     loss = statistic.v_loss() if radius.loss is LossKind.V else statistic.u_loss()
-    decomposition = decompose(loss, system.penalised)
+    decomposition = decompose(loss, system.penalized)
     # Q of the class differs from the true one by at most the misfit e: its loss has a root larger by (1 + discount) e kappa.
     added = (1 + system.discount) * assumptions.misfit * statistic.kappa
     limit = (math.sqrt(radius.total) + added) ** 2 if added > 0 else radius.total
     correction = least_correction(decomposition, limit) if decomposition.convex else None
-    least_norm = None if correction is None else float(np.linalg.norm(correction[system.penalised]))
+    least_norm = None if correction is None else float(np.linalg.norm(correction[system.penalized]))
     norm_bound, note = norm_of_ball(assumptions, least_norm, ranges)
     box = value_box(system.box_moments, system.dimension, ranges, assumptions.misfit)
     feasible = FeasibleSet(decomposition, limit, norm_bound, box)

@@ -251,8 +251,8 @@ def _solve(
         case Method.BOOTSTRAP:
             from ..radii.wild import wild_radius  # here and not at the top: few programs need it
 
-            centre = decompose(statistic.v_loss(), system.penalised).least_loss(None).theta
-            level = wild_radius(system, own.kernel, centre, delta)
+            center = decompose(statistic.v_loss(), system.penalized).least_loss(None).theta
+            level = wild_radius(system, own.kernel, center, delta)
             radius = rule.at(level, "residuals at the least loss", delta, rounding)
         case Method.FOLLOWING | Method.JOINT:
             residuals = _residuals(own, assumptions, ranges)

@@ -1,7 +1,7 @@
 """Feature maps: the class of Q functions, Q(x) = theta' phi(x) + constant.
 
 Columns are orthonormal coordinates of the class H, so that ||Q||_H = ||theta||: a norm bound on Q is a ball for theta. The
-constant, when there is one, is not penalised: a value function is mostly a large constant (the average value), and a ball
+constant, when there is one, is not penalized: a value function is mostly a large constant (the average value), and a ball
 around zero that holds it is far larger than one around the rest of Q. `intercept=False` is the paper's plain class.
 """
 
@@ -20,7 +20,7 @@ from ..validation import FloatArray, frozen, matrix, positive, row_keys, whole
 
 @runtime_checkable
 class FeatureMap(Protocol):
-    """phi: points (n, d) -> (n, dimension); `intercept` adds an unpenalised constant."""
+    """phi: points (n, d) -> (n, dimension); `intercept` adds an unpenalized constant."""
 
     @property
     def dimension(self) -> int: ...

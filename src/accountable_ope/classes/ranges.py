@@ -39,7 +39,7 @@ class ResidualRange:
     diameter: sup ||phi(x) - phi(y)||, infinite where nothing is known.
     points:   features (with the constant) at points that stand for all state-action points, None where there are none.
     slack:    phi at any point is within this distance of one of `points`.
-    centre:   a point in the middle of `points`, from which spans are measured.
+    center:   a point in the middle of `points`, from which spans are measured.
     """
 
     assumptions: Assumptions
@@ -48,7 +48,7 @@ class ResidualRange:
     diameter: float
     points: FloatArray | None = None
     slack: float = 0.0
-    centre: FloatArray | None = None
+    center: FloatArray | None = None
 
     @property
     def largest_value(self) -> float:
@@ -67,14 +67,14 @@ class ResidualRange:
         return self.over_ball(bound) if isinstance(bound, float) else self.declared
 
     def over_ball(self, norm_bound: float) -> float:
-        """The range over all theta whose penalised part has at most this norm."""
+        """The range over all theta whose penalized part has at most this norm."""
         if self._needs_level or not np.isfinite(self.diameter):
             return self.declared
         return self._width(span=norm_bound * self.diameter)
 
     def over(self, ellipsoids: Sequence[Ellipsoid], norm_bound: float) -> float:
         """The range over all theta that lie in every one of the ellipsoids and have at most this norm."""
-        if self.points is None or self.centre is None:
+        if self.points is None or self.center is None:
             return self.over_ball(norm_bound)
         up, down = self._reaches(ellipsoids, self.points)
         pad = self.slack * norm_bound
@@ -86,7 +86,7 @@ class ResidualRange:
 
     def extremes(self, ellipsoids: Sequence[Ellipsoid]) -> tuple[FloatArray, ...]:
         """Directions in which the ellipsoids reach far: where another ellipsoid would help."""
-        if self.points is None or self.centre is None:
+        if self.points is None or self.center is None:
             return ()
         some = self.points[:: 1 + len(self.points) // SOME_POINTS]
         up, down = self._reaches(ellipsoids, some)
@@ -99,8 +99,8 @@ class ResidualRange:
 
     def _middle(self) -> FloatArray:
         """From where spans are measured: 0 where the values themselves count."""
-        assert self.centre is not None
-        return np.zeros_like(self.centre) if self._needs_level else self.centre
+        assert self.center is not None
+        return np.zeros_like(self.center) if self._needs_level else self.center
 
     @property
     def _needs_level(self) -> bool:
@@ -138,10 +138,10 @@ def residual_range(
     if found is None:
         return ResidualRange(assumptions, ranges, terminates, diameter)
     rows, slack = found
-    widest, centre = _farthest(rows)
+    widest, center = _farthest(rows)
     if features.intercept:
-        rows, centre = np.column_stack([rows, np.ones(len(rows))]), np.append(centre, 1.0)
-    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * slack), rows, slack, centre)
+        rows, center = np.column_stack([rows, np.ones(len(rows))]), np.append(center, 1.0)
+    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * slack), rows, slack, center)
 
 
 def _points(features: FeatureMap, policy: Policy, assumptions: Assumptions) -> tuple[FloatArray, float] | None:
@@ -163,15 +163,15 @@ def _points(features: FeatureMap, policy: Policy, assumptions: Assumptions) -> t
 
 
 def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:
-    """(a bound of the largest distance between two rows, the centre of a small ball that holds all of them)."""
-    some = rows[:: 1 + len(rows) // SOME_POINTS]  # any centre is valid, so a part of the rows may choose it
-    centre = some.mean(axis=0)
+    """(a bound of the largest distance between two rows, the center of a small ball that holds all of them)."""
+    some = rows[:: 1 + len(rows) // SOME_POINTS]  # any center is valid, so a part of the rows may choose it
+    center = some.mean(axis=0)
     for step in range(2, 202):  # towards the farthest row, by shrinking steps: the smallest enclosing ball in the limit
-        centre = centre + (some[int(np.argmax(_squared_distances(some, centre)))] - centre) / step
-    widest = 2 * float(np.sqrt(_squared_distances(rows, centre).max()))
+        center = center + (some[int(np.argmax(_squared_distances(some, center)))] - center) / step
+    widest = 2 * float(np.sqrt(_squared_distances(rows, center).max()))
     if len(rows) <= ALL_PAIRS:
         widest = min(widest, float(np.sqrt(max(_squared_distances(rows, row).max() for row in rows))))
-    return widest * (1 + 1e-9), centre
+    return widest * (1 + 1e-9), center
 
 
 def _squared_distances(rows: FloatArray, point: FloatArray) -> FloatArray:

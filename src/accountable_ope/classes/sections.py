@@ -2,7 +2,7 @@
 
 Everything that the data ask of Q in H is an inner product with a section, a weighted sum of kernel functions:
 <Q, f_i> = Q(x_i) - discount E Q(x'_i) for f_i = K0(x_i, .) - discount E K0(x'_i, .), and <Q, f_0> is the value. A pivoted
-Cholesky factorisation picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left
+Cholesky factorization picks sections that span the others well; L holds orthonormal coordinates of all sections, and what is left
 on the diagonal is the squared length of what the coordinates miss. With enough of them nothing is missed and the class is the
 exact ball of H. Which sections are picked may depend on the data: the bounds on what is missed hold for any choice.
 """

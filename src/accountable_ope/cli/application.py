@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT = 2, 3, 4
 
 app = typer.Typer(
-    help="Confidence bounds on a policy's value from logged data, without the behaviour policy, with certificates.",
+    help="Confidence bounds on a policy's value from logged data, without the behavior policy, with certificates.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -44,7 +44,7 @@ def coverage(
 
     Exit code 1 when a finite-sample radius misses so often that its claim is not believable.
     """
-    from ..laboratory import families_named, methods_named, refuted, run_trials, stored_trials, summarise
+    from ..laboratory import families_named, methods_named, refuted, run_trials, stored_trials, summarize
     from ..laboratory.page import check_page, write_page
     from ..laboratory.trials import DEFAULT_COUNTS
 
@@ -73,7 +73,7 @@ def coverage(
                 folder=out,
                 report=report,
             )
-    rows = summarise(table)
+    rows = summarize(table)
     if as_json:
         print_json(coverage_document(rows))
     else:
@@ -128,7 +128,7 @@ def print_coverage(terminal: Console, rows: Sequence[Coverage]) -> None:
         )
     terminal.print(table, highlight=False)
     terminal.print(
-        "width: mean, normalised; whole: the interval is the whole range of values; empty: no function of the class fits; "
+        "width: mean, normalized; whole: the interval is the whole range of values; empty: no function of the class fits; "
         "s: seconds in one thread.",
         highlight=False,
     )

@@ -45,12 +45,12 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run on a small embedded dataset of a control task, whose true value is known."""
-    from ..demo import DEMO_COMMAND, copy_demo_data, demo_behaviour_value, demo_truth, run_demo
+    from ..demo import DEMO_COMMAND, copy_demo_data, demo_behavior_value, demo_truth, run_demo
     from ..report.document import ladder_document
 
     with progress_bar(not as_json) as progress:
         data, intervals = run_demo(progress)
-    truth, to_beat = demo_truth(), demo_behaviour_value()
+    truth, to_beat = demo_truth(), demo_behavior_value()
     if not as_json:
         console().print(f"The same as:\n  {DEMO_COMMAND}\n", highlight=False, soft_wrap=True)
     report = None

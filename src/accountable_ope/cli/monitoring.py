@@ -109,9 +109,9 @@ def monitor(
     choice = ClassChoice(tabular_states is not None, features, feature_bandwidth, None, not no_intercept, kernel, bandwidth, seed)
     exists = state.exists()
     known = {look.label for look in read_history(state)} if exists else set()
-    labelled = [(path, _label(path)) for path in batches]
-    new = [one for one in labelled if one[1] not in known]
-    read = [(path, label, read_transition_file(path)) for path, label in new or labelled[:1]]
+    labeled = [(path, _label(path)) for path in batches]
+    new = [one for one in labeled if one[1] not in known]
+    read = [(path, label, read_transition_file(path)) for path, label in new or labeled[:1]]
     start_file = read_start_file(starts, exact=not sampled_starts)
     target = _policy([(path, file) for path, _, file in read], start_file, policy, action_values)
     classes, test_kernel = _classes(choice, tabular_states, target), choice.test_kernel()
@@ -135,7 +135,7 @@ def monitor(
     if as_json:
         print_json(_document(own, report, threshold))
     else:
-        _print(own, report, threshold, [path.name for path, label in labelled if label in known])
+        _print(own, report, threshold, [path.name for path, label in labeled if label in known])
     if plot is not None:
         from ..report.monitor_plot import monitor_figure
         from ..report.plots import save_figure

@@ -64,7 +64,7 @@ Landmarks = Annotated[
     int | None, typer.Option(help="The whole Gaussian RKHS through this many landmarks, instead of random features (0: all).")
 ]
 TabularClass = Annotated[bool, typer.Option("--tabular", help="One-hot features, for finitely many states.")]
-NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="The paper's class: no unpenalised constant in Q.")]
+NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="The paper's class: no unpenalized constant in Q.")]
 KernelName = Annotated[str, typer.Option(help="Test kernel: gaussian, laplace or tabular.")]
 Bandwidth = Annotated[str, typer.Option(help="Bandwidth of the kernel: a number, or one per column of (state, action).")]
 Seed = Annotated[int, typer.Option(help="Seed of the random features.")]

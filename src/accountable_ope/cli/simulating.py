@@ -44,14 +44,14 @@ def simulate(
     from ..validation import positive, whole
 
     problem = control_task(task)
-    behaviour = softmax_policy(task, temperature)
+    behavior = softmax_policy(task, temperature)
     target = softmax_policy(task, positive(target_temperature, "target_temperature"))
     whole(episodes, "episodes", least=1)
     if length is not None:
         whole(length, "length", least=1)
     whole(seed, "seed", least=0)
     _check_places(out, starts, minari)
-    data = roll_out(problem, behaviour, np.random.default_rng(seed), episodes=episodes, length=length)
+    data = roll_out(problem, behavior, np.random.default_rng(seed), episodes=episodes, length=length)
     table = _tabulated(target, data, problem)
     if out is not None:
         save_transitions(data, out, table)

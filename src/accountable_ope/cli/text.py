@@ -24,7 +24,7 @@ def print_ladder(
     """One row per radius, then what was assumed and what to do.
 
     truth:   the value of the target policy, where it is known.
-    to_beat: that of the behaviour policy, with which the last interval is compared.
+    to_beat: that of the behavior policy, with which the last interval is compared.
     """
     first = intervals[0]
     discount = first.assumptions.discount
@@ -46,10 +46,10 @@ def print_ladder(
         cells += [interval.guarantee.value, f"[{style}]{interval.status.name}[/]", interval.radius.uses]
         table.add_row(*cells)
     console.print(table)
-    for label, value in (("Truth (known for this dataset)", truth), ("The behaviour policy itself, to beat", to_beat)):
+    for label, value in (("Truth (known for this dataset)", truth), ("The behavior policy itself, to beat", to_beat)):
         if value is not None:
-            normalised = "" if discount in (0, 1) else f", normalised {value * scale:.4f}"
-            console.print(f"{label}: [bold]{value:.4f}[/]{normalised}")
+            normalized = "" if discount in (0, 1) else f", normalized {value * scale:.4f}"
+            console.print(f"{label}: [bold]{value:.4f}[/]{normalized}")
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat), highlight=False)
     print_details(console, intervals)
@@ -110,7 +110,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     for name in ("state and action", "mean residual", "the estimate is", "share of the loss"):
         table.add_column(name)
     for region in diagnosis.witness.regions:
-        point = ", ".join(number_text(float(value)) for value in region.centre)
+        point = ", ".join(number_text(float(value)) for value in region.center)
         direction = "too low" if region.witness > 0 else "too high"
         table.add_row(f"({point})", f"{region.mean_residual:+.3g}", direction, f"{100 * region.share:.0f}%")
     print_ladder(console, [diagnosis.interval])

@@ -36,7 +36,7 @@ class QuadraticFeatures:
 
 @dataclass(frozen=True, eq=False, init=False)
 class LinearQuadratic:
-    """s' = A s + B a + w, r = 1 - s'M s - a'R a, target policy a = K s + e, behaviour a = K_b s + e_b.
+    """s' = A s + B a + w, r = 1 - s'M s - a'R a, target policy a = K s + e, behavior a = K_b s + e_b.
 
     w, e and e_b are independent and uniform on cubes of half width `noise`, `action_noise` and `behavior_noise`.
 
@@ -172,7 +172,7 @@ class LinearQuadratic:
         return 1 - _form(self.state_cost, states) - _form(self.action_cost, actions)
 
     def sample(self, rng: np.random.Generator, trajectories: int = 20, length: int = 50) -> Transitions:
-        """Trajectories of the behaviour policy from random start states, one after the other, never terminated."""
+        """Trajectories of the behavior policy from random start states, one after the other, never terminated."""
         whole(trajectories, "trajectories", least=1)
         whole(length, "length", least=1)
         d, k = self.input_map.shape
@@ -208,7 +208,7 @@ class LinearQuadratic:
 
 
 def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> LinearQuadratic:
-    """One state, one action: the target pushes towards 0, the behaviour away from it."""
+    """One state, one action: the target pushes towards 0, the behavior away from it."""
     return LinearQuadratic(
         dynamics=[[0.7]],
         input_map=[[0.2]],

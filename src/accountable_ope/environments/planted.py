@@ -157,15 +157,15 @@ class PlantedMDP:
 
     def mean_reward(self, states: FloatArray, actions: IntArray) -> FloatArray:
         """E[r | s, a] = Q(s, a) - discount * mean of V over the noise atoms; actions are indices."""
-        centre = _mean_next(states, actions)
+        center = _mean_next(states, actions)
         atoms = self._atoms()
         onward = np.zeros(len(states))
         for atom in atoms:
-            onward += self.state_values(centre + atom)
+            onward += self.state_values(center + atom)
         return self.q(states, actions) - self.discount * onward / len(atoms)
 
     def sample(self, rng: np.random.Generator, trajectories: int = 20, length: int = 50) -> Transitions:
-        """Trajectories of the behaviour policy, one after the other, never terminated.
+        """Trajectories of the behavior policy, one after the other, never terminated.
 
         They start uniformly on [-1, 1]^2, which is wider than `starts`: their first states are no sample of the start states.
         """

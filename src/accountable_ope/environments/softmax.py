@@ -18,7 +18,7 @@ from .puck_mountain import PuckMountain
 
 TASKS = ("inverted-pendulum", "puck-mountain")
 TARGET_TEMPERATURE = 0.1
-BEHAVIOUR_TEMPERATURE = 1.0
+BEHAVIOR_TEMPERATURE = 1.0
 _FOLDER = "policies"
 
 
@@ -38,7 +38,7 @@ class QNetwork:
         return layer
 
     def softmax(self, states: FloatArray, temperature: float) -> FloatArray:
-        """exp(Q / temperature), normalised in every row."""
+        """exp(Q / temperature), normalized in every row."""
         scaled = self(states) / temperature
         grown = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Figure 1: the interval against the number of transitions, the confidence, the behaviour's temperature and the features."""
+"""Figure 1: the interval against the number of transitions, the confidence, the behavior's temperature and the features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RADII = ("hoeffding", "azuma", "certified", "symmetric", "wild")
 
 @dataclass(frozen=True, slots=True)
 class BoundRow:
-    """One interval, normalised. Both ends are NaN where every class of the union was INCONSISTENT.
+    """One interval, normalized. Both ends are NaN where every class of the union was INCONSISTENT.
 
     classes, consistent: how many classes the union has, and how many of them some Q is consistent in.
     doubted:             how many of the consistent ones carry a doubt that they contain Q.

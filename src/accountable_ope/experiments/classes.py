@@ -15,7 +15,7 @@ from ..bounds.selection import pessimistic_union
 from ..classes.features import RandomFourier
 from ..classes.linear_q import LinearQ
 from ..classes.neural import NeuralFeatures
-from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, softmax_policy
+from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, softmax_policy
 from ..errors import InvalidInput
 from ..fitting.least_loss import fit_q
 from ..problem.policy import state_action_points
@@ -55,7 +55,7 @@ class Pilot:
     steps: int = 2000
 
     def draw(self, task: str, name: str) -> Transitions:
-        return draw_rows(task, BEHAVIOUR_TEMPERATURE, self.rows, trial_seed("pilot", name, task, self.rows))
+        return draw_rows(task, BEHAVIOR_TEMPERATURE, self.rows, trial_seed("pilot", name, task, self.rows))
 
 
 def q_classes(task: str, kind: str, count: int, pilot: Pilot, folder: Path | None = None) -> tuple[QClass, ...]:

@@ -57,7 +57,7 @@ ESTIMATORS = {
 
 @dataclass(frozen=True, slots=True)
 class EstimateRow:
-    """One estimate on one data set, normalised values. `after` and `norm` are NaN where no correction exists.
+    """One estimate on one data set, normalized values. `after` and `norm` are NaN where no correction exists.
 
     loss, allowed: the kernel loss of the estimate, and the largest that chance allows to the true Q.
     """
@@ -158,7 +158,7 @@ def make_estimate(task: str, how: Estimator) -> LinearQ:
     start = np.zeros(system.dimension)
     if how.optimistic:
         start[-1] = control.reward_range[1] / (1 - DISCOUNT)
-    theta = start + descend(_from(loss, start), system.penalised, RIDGE, how.steps)
+    theta = start + descend(_from(loss, start), system.penalized, RIDGE, how.steps)
     return LinearQ(features, theta, policy.action_vectors)
 
 

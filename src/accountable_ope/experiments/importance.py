@@ -1,6 +1,6 @@
-"""Figure 4: lower bounds by importance sampling, which must know the behaviour policy, against ours, which need not.
+"""Figure 4: lower bounds by importance sampling, which must know the behavior policy, against ours, which need not.
 
-Importance sampling bounds the mean normalised return over T steps, ours the value for ever; both are in [0, 1], and each is
+Importance sampling bounds the mean normalized return over T steps, ours the value for ever; both are in [0, 1], and each is
 compared with its own truth.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from ..baselines.bounds import betting_lower, hcope_lower, split_hcope_lower
 from ..baselines.importance_sampling import EpisodeReturns, episode_returns, return_range
 from ..environments.control_task import monte_carlo_value, roll_out
-from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
+from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
 from ..parallel import Report
 from ..problem.transitions import Transitions
 from .bounds import BoundCell
@@ -36,7 +36,7 @@ MOST_ROWS = 5000
 
 @dataclass(frozen=True, slots=True)
 class LowerRow:
-    """One lower bound, normalised to [0, 1] and not cut at 0.
+    """One lower bound, normalized to [0, 1] and not cut at 0.
 
     threshold: of the paper's bound where it was fixed, NaN elsewhere. rows: transitions that the bound used.
     """
@@ -78,13 +78,13 @@ class LowerCell:
 
     def run(self) -> Sequence[LowerRow]:
         control = control_task(self.task)
-        behaviour = softmax_policy(self.task, BEHAVIOUR_TEMPERATURE)
+        behavior = softmax_policy(self.task, BEHAVIOR_TEMPERATURE)
         rng = np.random.default_rng(self.seed)
-        data = roll_out(control, behaviour, rng, episodes=self.episodes)
+        data = roll_out(control, behavior, rng, episodes=self.episodes)
         weighed = episode_returns(
             data,
             softmax_policy(self.task, TARGET_TEMPERATURE),
-            behaviour,
+            behavior,
             discount=DISCOUNT,
             reward_range=control.reward_range,
             horizon=control.horizon,
@@ -147,7 +147,7 @@ class LowerCell:
 
 @cache
 def return_truth(task: str) -> float:
-    """The mean normalised return of the target policy over T steps, by Monte Carlo."""
+    """The mean normalized return of the target policy over T steps, by Monte Carlo."""
     control = control_task(task)
     found = monte_carlo_value(
         control,

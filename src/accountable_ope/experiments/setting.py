@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..environments.control_task import ControlTask, roll_out
-from ..environments.softmax import BEHAVIOUR_TEMPERATURE, TARGET_TEMPERATURE, control_task, measured_value, softmax_policy
+from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, control_task, measured_value, softmax_policy
 from ..kernels.kernel import Gaussian
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DiscretePolicy
@@ -29,7 +29,7 @@ class Setting:
 
     task: str
     n: int
-    temperature: float = BEHAVIOUR_TEMPERATURE
+    temperature: float = BEHAVIOR_TEMPERATURE
     features: int = FEATURES
     kind: str = "fourier"
 
@@ -42,7 +42,7 @@ class Setting:
         return softmax_policy(self.task, TARGET_TEMPERATURE)
 
     def draw(self, trial: int) -> Transitions:
-        """The first n transitions of episodes under the behaviour policy; the same for every class of Q."""
+        """The first n transitions of episodes under the behavior policy; the same for every class of Q."""
         return draw_rows(self.task, self.temperature, self.n, self.seed(trial))
 
     def seed(self, trial: int) -> int:
@@ -67,7 +67,7 @@ def trial_seed(*what: object) -> int:
 
 
 def truth(task: str) -> float:
-    """The normalised value of the target policy, (1 - discount) times the measured one."""
+    """The normalized value of the target policy, (1 - discount) times the measured one."""
     return (1 - DISCOUNT) * measured_value(task).value
 
 

@@ -113,7 +113,7 @@ def bound_findings(rows: Sequence[BoundRow], scale: Scale) -> list[Finding]:
             found += [
                 _monotone(f"intervals tighten with n ({where})", by["n"], falling=True),
                 _monotone(f"intervals tighten with larger delta ({where})", by["delta"], falling=True),
-                _steady(f"the behaviour's temperature changes little ({where})", by["temperature"]),
+                _steady(f"the behavior's temperature changes little ({where})", by["temperature"]),
                 _monotone(f"fewer features give tighter intervals ({where})", by["features"], falling=False),
                 *_covers(where, own),
             ]

@@ -1,4 +1,4 @@
-"""Point estimates of Q from the kernel loss: the minimiser with a ridge, or gradient descent stopped after some steps."""
+"""Point estimates of Q from the kernel loss: the minimizer with a ridge, or gradient descent stopped after some steps."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def fit_q(
     ridge: float = 1e-6,
     steps: int | None = None,
 ) -> LinearQ:
-    """The Q of the class that minimises the V-statistic.
+    """The Q of the class that minimizes the V-statistic.
 
-    steps=None: min loss(theta) + ridge * size * ||theta_penalised||^2, in closed form (size: the mean of the diagonal of the loss
+    steps=None: min loss(theta) + ridge * size * ||theta_penalized||^2, in closed form (size: the mean of the diagonal of the loss
     matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate,
     1 / (2 lambda_max), with the same ridge: few steps give a biased estimate.
     """
@@ -39,19 +39,19 @@ def fit_q(
     anywhere = StartStates(data.states[:1])  # the loss does not depend on where the policy starts
     system = bellman_system(data, anywhere, policy, features, discount)
     loss = kernel_statistic(system, kernel).v_loss()
-    theta = minimise_loss(loss, system.penalised, ridge) if steps is None else descend(loss, system.penalised, ridge, steps)
+    theta = minimize_loss(loss, system.penalized, ridge) if steps is None else descend(loss, system.penalized, ridge, steps)
     return LinearQ(features, frozen(theta), policy.action_vectors)
 
 
-def minimise_loss(loss: Quadratic, penalised: BoolArray, ridge: float) -> FloatArray:
+def minimize_loss(loss: Quadratic, penalized: BoolArray, ridge: float) -> FloatArray:
     """argmin loss + ridge term; the least-norm one where the loss is flat."""
-    H = _with_ridge(loss, penalised, ridge)
+    H = _with_ridge(loss, penalized, ridge)
     return np.asarray(np.linalg.lstsq(H, loss.a, rcond=1e-12)[0])
 
 
-def descend(loss: Quadratic, penalised: BoolArray, ridge: float, steps: int) -> FloatArray:
+def descend(loss: Quadratic, penalized: BoolArray, ridge: float, steps: int) -> FloatArray:
     """Gradient descent from 0 at rate 1 / (2 lambda_max): theta <- theta - (H theta - a) / lambda_max."""
-    H = _with_ridge(loss, penalised, ridge)
+    H = _with_ridge(loss, penalized, ridge)
     values, vectors = np.linalg.eigh(H)
     largest = float(values[-1])
     if largest <= 0:
@@ -63,6 +63,6 @@ def descend(loss: Quadratic, penalised: BoolArray, ridge: float, steps: int) -> 
     return np.asarray(vectors @ (share / safe * (vectors.T @ loss.a)))
 
 
-def _with_ridge(loss: Quadratic, penalised: BoolArray, ridge: float) -> FloatArray:
+def _with_ridge(loss: Quadratic, penalized: BoolArray, ridge: float) -> FloatArray:
     size = float(np.mean(np.diagonal(loss.A)))
-    return np.asarray(0.5 * (loss.A + loss.A.T) + ridge * size * np.diag(penalised.astype(float)))
+    return np.asarray(0.5 * (loss.A + loss.A.T) + ridge * size * np.diag(penalized.astype(float)))

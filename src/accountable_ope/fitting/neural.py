@@ -1,7 +1,7 @@
 """Neural features: the hidden layers of a small network that was trained on the kernel loss.
 
-Q(x) = constant + w'h(x), h the last hidden layer. What is trained is h: for every minibatch (w, constant) is the minimiser of the
-kernel loss given h, so that the network is judged by the class it spans, which is what a bound optimises over. Features must be
+Q(x) = constant + w'h(x), h the last hidden layer. What is trained is h: for every minibatch (w, constant) is the minimizer of the
+kernel loss given h, so that the network is judged by the class it spans, which is what a bound optimizes over. Features must be
 trained on data that the bound does not use, such as the earlier part of a split.
 
 torch is needed to train, and imported by nothing else: trained features run in NumPy.
@@ -29,7 +29,7 @@ from ..statistics.bellman import bellman_residuals
 from ..statistics.engines.tiles import Progress, part_of
 from ..statistics.statistic import v_statistic
 from ..validation import FloatArray, IntArray, number, positive, whole
-from .least_loss import fit_q, minimise_loss
+from .least_loss import fit_q, minimize_loss
 
 EVALUATE_EVERY = 50
 """Steps between two looks at the held-out loss."""
@@ -55,7 +55,7 @@ class NeuralTraining:
     """What training gives.
 
     features:      the hidden layers at the step with the least held-out loss.
-    q:             the Q of their span that minimises the V-statistic of the training part.
+    q:             the Q of their span that minimizes the V-statistic of the training part.
     held_out_loss: the V-statistic of q on the held-out part, which chose the step: it is a little too good.
     history:       the looks of the best restart.
     """
@@ -117,7 +117,7 @@ def train_neural_features(
 
     A minibatch B counts min over (w, constant) of (1/|B|^2) sum_ij eps_i K(x_i, x_j) eps_j, with
     eps_i = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(x_i), the expectation a sum over the policy's branches. Its gradient in the
-    hidden layers is the one at the minimising (w, constant). The answer depends on the data and the seed only; the random
+    hidden layers is the one at the minimizing (w, constant). The answer depends on the data and the seed only; the random
     state, threads and modes of torch are left as they were.
     """
     torch = _torch()
@@ -244,7 +244,7 @@ class _Plan:
 
 def _train(torch: Any, problem: _Problem, plan: _Plan, rng: np.random.Generator, progress: Progress | None) -> NeuralTraining:
     parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points, plan.widths, rng)]
-    optimiser = torch.optim.Adam(parameters, lr=plan.learning_rate)
+    optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate)
     best, unit = _features(parameters, problem), 0.0
     history: list[Evaluation] = []
     recent: list[float] = []
@@ -261,16 +261,16 @@ def _train(torch: Any, problem: _Problem, plan: _Plan, rng: np.random.Generator,
             if step == plan.steps or len(history) - 1 - least >= PATIENCE:
                 break
         rate = 0.5 * plan.learning_rate * (1 + math.cos(math.pi * step / plan.steps))
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = rate
         rows = np.sort(rng.choice(len(problem.points), plan.batch, replace=False))
         loss_here = _minibatch_loss(torch, parameters, problem, rows)
         recent.append(float(loss_here.detach()))
         # Adam divides by the size of the gradient plus 1e-8, so losses of 1e-6 need a unit of their own.
         unit = unit or recent[-1] or 1.0
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (loss_here / unit).backward()
-        optimiser.step()
+        optimizer.step()
     if progress is not None:
         progress(1.0)
     q = problem.fit(best, None)
@@ -278,7 +278,7 @@ def _train(torch: Any, problem: _Problem, plan: _Plan, rng: np.random.Generator,
 
 
 def _start(points: FloatArray, widths: tuple[int, ...], rng: np.random.Generator) -> list[FloatArray]:
-    """[W_1, b_1, W_2, ...]: Glorot's normal weights for standardised inputs, the standardisation put into the first layer."""
+    """[W_1, b_1, W_2, ...]: Glorot's normal weights for standardized inputs, the standardization put into the first layer."""
     parameters: list[FloatArray] = []
     before = points.shape[1]
     for width in widths:
@@ -292,7 +292,7 @@ def _start(points: FloatArray, widths: tuple[int, ...], rng: np.random.Generator
 
 
 def _minibatch_loss(torch: Any, parameters: list[Any], problem: _Problem, rows: IntArray) -> Any:
-    """The V-statistic of the rows, minimised over the output layer, as a tensor that knows its gradient."""
+    """The V-statistic of the rows, minimized over the output layer, as a tensor that knows its gradient."""
     count, branches = problem.next_weights[rows].shape
     here, after = problem.points[rows], problem.next_points[rows].reshape(count * branches, -1)
     weights = problem.next_weights[rows]
@@ -305,10 +305,10 @@ def _minibatch_loss(torch: Any, parameters: list[Any], problem: _Problem, rows: 
     gram = block(problem.kernel, here, here) / count**2
     target = problem.training.rewards[rows]
     Z = residuals.detach().numpy()
-    penalised = np.arange(Z.shape[1]) < Z.shape[1] - 1
+    penalized = np.arange(Z.shape[1]) < Z.shape[1] - 1
     loss = Quadratic(Z.T @ gram @ Z, Z.T @ (gram @ target), float(target @ gram @ target))
-    # The gradient of a minimum is the gradient at the minimiser, held fixed.
-    theta = torch.from_numpy(minimise_loss(loss, penalised, problem.ridge))
+    # The gradient of a minimum is the gradient at the minimizer, held fixed.
+    theta = torch.from_numpy(minimize_loss(loss, penalized, problem.ridge))
     eps = torch.from_numpy(target.copy()) - residuals @ theta
     return eps @ torch.from_numpy(gram) @ eps
 

@@ -267,14 +267,14 @@ def _bandwidth(value: ArrayLike) -> FloatArray:
 
 
 def _scale(rows: FloatArray, columns: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both sets divided by the bandwidth and centred alike, which keeps squares small and differences unchanged."""
+    """Both sets divided by the bandwidth and centerd alike, which keeps squares small and differences unchanged."""
     if bandwidth.ndim == 1 and len(bandwidth) != rows.shape[1]:
         raise InvalidInput(
             f"`bandwidth` has {len(bandwidth)} entries, but points (s, a) have {rows.shape[1]} columns: "
             "give one number or one per column."
         )
-    centre = rows.mean(axis=0)
-    return (rows - centre) / bandwidth, (columns - centre) / bandwidth
+    center = rows.mean(axis=0)
+    return (rows - center) / bandwidth, (columns - center) / bandwidth
 
 
 def _largest_square(points: FloatArray) -> float:

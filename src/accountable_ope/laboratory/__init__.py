@@ -8,7 +8,7 @@ from .family import DataKind, Family
 from .finite import early_stopper, fair_coin
 from .methods import IntervalFunction, Method, evaluate, known_methods, methods_named
 from .store import read_trials
-from .summary import Coverage, believable, clopper_pearson, refuted, summarise
+from .summary import Coverage, believable, clopper_pearson, refuted, summarize
 from .trial import Trial
 from .trials import run_trials, stored_trials, trial_seed
 
@@ -34,6 +34,6 @@ __all__ = [
     "refuted",
     "run_trials",
     "stored_trials",
-    "summarise",
+    "summarize",
     "trial_seed",
 ]

@@ -1,4 +1,4 @@
-"""How logged data come about: independent rows, trajectories, adaptive behaviour, pooled behaviour policies.
+"""How logged data come about: independent rows, trajectories, adaptive behavior, pooled behavior policies.
 
 Each is a frozen record that is called with (generator, n) and returns exactly n transitions in the order of generation. They are
 classes and not closures so that they can be sent to other processes.
@@ -43,7 +43,7 @@ class Independent:
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """Episodes of at most `length` steps under one behaviour policy; the last one is cut off (not terminated) at row n."""
+    """Episodes of at most `length` steps under one behavior policy; the last one is cut off (not terminated) at row n."""
 
     mdp: TabularMDP
     behavior: FloatArray
@@ -62,7 +62,7 @@ class Episodes:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Data of several behaviour policies, one after the other: each episode follows one of them, and nobody recorded which."""
+    """Data of several behavior policies, one after the other: each episode follows one of them, and nobody recorded which."""
 
     mdp: TabularMDP
     behaviors: tuple[FloatArray, ...]
@@ -81,7 +81,7 @@ class Pooled:
 
 @dataclass(frozen=True, eq=False)
 class Greedy:
-    """Behaviour that learns while it logs, in a finite MDP that never ends.
+    """Behavior that learns while it logs, in a finite MDP that never ends.
 
     With probability 1 - exploration it takes the action whose rewards at this state had the larger mean so far, else a random
     one: every action depends on the noise of all earlier rows.

@@ -2,7 +2,7 @@
 
 Together they hold finite and continuous states, finite and continuous actions, random and deterministic rewards, episodes that
 end, discounts from 0 to 1, rare events, symmetric residuals and others, and data that are independent, trajectories, adaptive, or
-pooled from several behaviour policies.
+pooled from several behavior policies.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class DataKind(Enum):
 class Family:
     """A problem with known truth, and data of any size from it. All its assumptions are true.
 
-    truth:    the value of the target policy, not normalised.
+    truth:    the value of the target policy, not normalized.
     starts:   the exact start distribution; None: the first states of the logged episodes, a sample of it.
     features: a class that holds Q within the declared norm bound.
     draw:     (generator, n) -> n transitions.
@@ -50,5 +50,5 @@ class Family:
 
     @property
     def scale(self) -> float:
-        """What turns a value into a normalised one: 1 - discount, or 1 where nothing is discounted."""
+        """What turns a value into a normalized one: 1 - discount, or 1 where nothing is discounted."""
         return 1.0 if self.assumptions.discount == 1 else 1 - self.assumptions.discount

@@ -70,7 +70,7 @@ def _three_states(discount: float) -> TabularMDP:
 
 
 def random_mdp(discount: float) -> Family:
-    """The plainest family: trajectories of a uniform behaviour policy."""
+    """The plainest family: trajectories of a uniform behavior policy."""
     mdp = _three_states(discount)
     return _finite(
         f"tabular-{100 * discount:.0f}",
@@ -97,11 +97,11 @@ def first_states() -> Family:
 
 
 def adaptive(discount: float) -> Family:
-    """Behaviour that depends on all earlier rows."""
+    """Behavior that depends on all earlier rows."""
     mdp = _three_states(discount)
     return _finite(
         f"adaptive-{100 * discount:.0f}",
-        f"The MDP of tabular-{100 * discount:.0f}; the behaviour is greedy for what it has logged so far, in 4 of 5 steps.",
+        f"The MDP of tabular-{100 * discount:.0f}; the behavior is greedy for what it has logged so far, in 4 of 5 steps.",
         DataKind.ADAPTIVE,
         mdp,
         _random_table(mdp, 1),
@@ -110,12 +110,12 @@ def adaptive(discount: float) -> Family:
 
 
 def pooled(discount: float) -> Family:
-    """Behaviour that differs between episodes."""
+    """Behavior that differs between episodes."""
     mdp = _three_states(discount)
     behaviors = (_uniform_table(mdp), _random_table(mdp, 5), _random_table(mdp, 6))
     return _finite(
         f"mixture-{100 * discount:.0f}",
-        f"The MDP of tabular-{100 * discount:.0f}; each episode follows one of three behaviour policies.",
+        f"The MDP of tabular-{100 * discount:.0f}; each episode follows one of three behavior policies.",
         DataKind.MIXTURE,
         mdp,
         _random_table(mdp, 1),
@@ -197,7 +197,7 @@ def plain_bandit() -> Family:
 
 
 def greedy_bandit() -> Family:
-    """Discount 0 with adaptive behaviour: sample means of the arms are biased."""
+    """Discount 0 with adaptive behavior: sample means of the arms are biased."""
     mdp = bandit(2, 2, seed=1)
     return _finite(
         "greedy-bandit",
@@ -230,7 +230,7 @@ def fair_coin() -> Family:
 def early_stopper(boundary: float = WORST_BOUNDARY) -> Family:
     """A fair coin that is tossed until its sum exceeds boundary * sqrt(n), then left for a sure arm.
 
-    Theorem A holds for all n' <= n at once; this behaviour uses that up, so its waste is the least there is.
+    Theorem A holds for all n' <= n at once; this behavior uses that up, so its waste is the least there is.
     """
     coin = TabularMDP([[[1.0], [1.0]]], [[0.5, 0.5]], 0.0, [1.0], bernoulli=True)
     return _finite(

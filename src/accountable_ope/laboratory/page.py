@@ -38,7 +38,7 @@ def markdown_tables(rows: Sequence[Coverage]) -> str:
             "",
             *table(["family", *methods], lowest),
             "",
-            "Mean normalised width; a dash: every interval was the whole range of values; a percentage: so many were.",
+            "Mean normalized width; a dash: every interval was the whole range of values; a percentage: so many were.",
             "",
             *table(["family", "n", *methods], widths),
         ]

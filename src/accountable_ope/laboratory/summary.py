@@ -20,7 +20,7 @@ class Coverage:
 
     covered:      how many of the trials held the truth.
     low, high:    the Clopper-Pearson interval of the probability to cover.
-    width:        mean normalised width of the intervals that are not empty; NaN when all are.
+    width:        mean normalized width of the intervals that are not empty; NaN when all are.
     vacuous:      fraction of intervals that are the whole range of values.
     inconsistent: fraction of data sets with which no function of the class was consistent; such an interval covers nothing.
     seconds:      mean time, see `Trial`.
@@ -114,7 +114,7 @@ class _Sums:
         )
 
 
-def summarise(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
+def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
     """One row per family, size, method and delta, in the order of first appearance; Clopper-Pearson intervals at `level`."""
     sums: dict[tuple[str, int, str, float], _Sums] = {}
     for row in table:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Trial:
     """One interval, and whether it holds the truth.
 
-    lower, upper, truth: not normalised; both ends are NaN where no function of the class was consistent with the data.
-    width:               normalised, (1 - discount) times the length of the interval.
+    lower, upper, truth: not normalized; both ends are NaN where no function of the class was consistent with the data.
+    width:               normalized, (1 - discount) times the length of the interval.
     seconds:             what the method would take alone, in one thread, without the drawing of the data.
     """
 

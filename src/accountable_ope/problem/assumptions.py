@@ -39,7 +39,7 @@ class Assumptions:
     discount:          gamma in [0, 1); 1 is allowed when `value_range`, `horizon` or `terminal_reward` bounds the value.
     reward_range:      every reward, logged or not, lies in it.
     value_range:       Q and V of the target policy lie in it, where that is tighter than reward_range / (1 - discount).
-    norm_bound:        ||Q||_H <= norm_bound, the unpenalised constant left out; or RelativeNorm; None: no bound.
+    norm_bound:        ||Q||_H <= norm_bound, the unpenalized constant left out; or RelativeNorm; None: no bound.
     state_box:         (low, high) arrays that contain every state.
     reward_noise:      True: the reward may be random given (s, a). False: it is a function of (s, a).
     symmetric_noise:   Bellman residuals are symmetric about 0 given the past (needed by the radius "symmetric" only).

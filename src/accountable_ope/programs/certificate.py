@@ -62,7 +62,7 @@ class Certificate:
         return sum(float(m) for c, m in zip(self.constraints, self.multipliers, strict=True) if c.role is role)
 
     def check(self, tolerance: float = 1e-6) -> CertificateCheck:
-        """Compute the bound again from the constraints and the multipliers alone, by one Cholesky factorisation."""
+        """Compute the bound again from the constraints and the multipliers alone, by one Cholesky factorization."""
         if not (np.isfinite(self.multipliers).all() and (self.multipliers >= 0).all()):
             return CertificateCheck(False, math.nan, "a multiplier is negative or not finite")
         if self.status is SolveStatus.UNBOUNDED:

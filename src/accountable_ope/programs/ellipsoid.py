@@ -13,9 +13,9 @@ from ..validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """{theta: ||factor'(theta - centre)|| <= radius}."""
+    """{theta: ||factor'(theta - center)|| <= radius}."""
 
-    centre: FloatArray
+    center: FloatArray
     factor: FloatArray
     radius: float
 
@@ -27,7 +27,7 @@ class Ellipsoid:
         turned = points @ inverse.T
         turned -= inverse @ middle
         length = self.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned))
-        along = points @ self.centre - middle @ self.centre
+        along = points @ self.center - middle @ self.center
         return length + along, length - along
 
 

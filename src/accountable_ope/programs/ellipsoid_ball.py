@@ -1,10 +1,10 @@
-"""The program of Algorithm 1, fast: max c'theta over {loss(theta) <= lambda} and {||theta_penalised|| <= R}.
+"""The program of Algorithm 1, fast: max c'theta over {loss(theta) <= lambda} and {||theta_penalized|| <= R}.
 
-The unpenalised coordinates are eliminated (Schur complement), what is left of the loss is diagonalised once, and in these
+The unpenalized coordinates are eliminated (Schur complement), what is left of the loss is diagonalized once, and in these
 coordinates the dual has two multipliers and costs O(m): ball multiplier `nu` by a monotone Newton iteration, ellipsoid
 multiplier `mu` by a safeguarded one. The decomposition serves both ends, every radius and every norm bound.
 
-In the eigenbasis the loss is  least + sum_i g_i (t_i - centre_i)^2,  and the ball counts the first `penalised` coordinates.
+In the eigenbasis the loss is  least + sum_i g_i (t_i - center_i)^2,  and the ball counts the first `penalized` coordinates.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Decomposition:
     convex: bool
     g: FloatArray
     basis: FloatArray
-    centre: FloatArray
-    penalised: int
+    center: FloatArray
+    penalized: int
     least: float
     noise: float
 
@@ -71,7 +71,7 @@ class Decomposition:
 
     @cached_property
     def squared_norm(self) -> Quadratic:
-        """||theta_penalised||^2."""
+        """||theta_penalized||^2."""
         return Quadratic(np.diag(self.mask.astype(float)), np.zeros(len(self.mask)), 0.0)
 
     def coordinates(self, c: FloatArray) -> FloatArray:
@@ -81,35 +81,35 @@ class Decomposition:
         return np.asarray(self.basis @ t)
 
     def loss(self, t: FloatArray) -> float:
-        return self.least + float(self.g @ (t - self.centre) ** 2)
+        return self.least + float(self.g @ (t - self.center) ** 2)
 
-    def maximise(self, c: FloatArray, limit: float, radius: float | None, least: LeastLoss | None = None) -> DiagonalSolution:
+    def maximize(self, c: FloatArray, limit: float, radius: float | None, least: LeastLoss | None = None) -> DiagonalSolution:
         """max c'theta subject to loss <= limit and, unless `radius` is None, the ball. The set must not be empty.
 
         `least`, where it is known for this radius, saves finding it again.
         """
         slack = max(limit - self.least, 0.0) + self.noise
-        return _maximise(self, self.coordinates(c), slack, radius, least)
+        return _maximize(self, self.coordinates(c), slack, radius, least)
 
     def least_loss(self, radius: float | None) -> LeastLoss:
         """min loss over the ball."""
         return _least_loss(self, radius)
 
     def least_norm(self, limit: float) -> FloatArray | None:
-        """The theta of least (penalised) norm whose loss is at most `limit`; None when no theta reaches it."""
+        """The theta of least (penalized) norm whose loss is at most `limit`; None when no theta reaches it."""
         slack = limit - self.least
         if slack < -self.noise:
             return None
         return self.theta(_least_norm(self, max(slack, self.noise)))
 
 
-def decompose(loss: Quadratic, penalised: BoolArray) -> Decomposition:
-    """Diagonalise a convex loss against the ball.
+def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
+    """Diagonalize a convex loss against the ball.
 
     theta_f = u - W theta_p, W = A_ff^+ A_fp, leaves (theta_p' S theta_p, u'A_ff u) with S = A_pp - A_pf W. Eigenvalues at the
     level of rounding are set to zero: that only enlarges the set, so bounds stay valid.
     """
-    p, f = np.flatnonzero(penalised), np.flatnonzero(~penalised)
+    p, f = np.flatnonzero(penalized), np.flatnonzero(~penalized)
     A = 0.5 * (loss.A + loss.A.T)
     size = float(np.abs(np.diagonal(A)).max(initial=0.0))
     cut = max(len(A), 8) * UNIT * size
@@ -127,25 +127,25 @@ def decompose(loss: Quadratic, penalised: BoolArray) -> Decomposition:
     basis[f, len(p) :] = free_vectors
     g = np.concatenate([values, free_values])
     a = basis.T @ loss.a
-    centre = np.where(g > 0, a / np.where(g > 0, g, 1.0), 0.0)
-    explained = float(g @ centre**2)
+    center = np.where(g > 0, a / np.where(g > 0, g, 1.0), 0.0)
+    explained = float(g @ center**2)
     return Decomposition(
         quadratic=loss,
-        mask=penalised,
+        mask=penalized,
         convex=convex,
         g=g,
         basis=basis,
-        centre=centre,
-        penalised=len(p),
+        center=center,
+        penalized=len(p),
         least=loss.a0 - explained,
         noise=max(16 * UNIT * (abs(loss.a0) + explained), 1e-300),
     )
 
 
-def _maximise(
+def _maximize(
     system: Decomposition, c: FloatArray, slack: float, radius: float | None, least: LeastLoss | None
 ) -> DiagonalSolution:
-    g, p = system.g, system.penalised
+    g, p = system.g, system.penalized
     largest = float(np.abs(c).max(initial=0.0))
     c = np.where(np.abs(c) > 4 * UNIT * largest, c, 0.0)
     flat = g == 0
@@ -160,20 +160,20 @@ def _maximise(
 
 
 def _ellipsoid_only(system: Decomposition, c: FloatArray, slack: float) -> DiagonalSolution:
-    """c'centre + sqrt(slack * sum c^2/g)."""
+    """c'center + sqrt(slack * sum c^2/g)."""
     g = system.g
     inverse = np.where(g > 0, 1 / np.where(g > 0, g, 1.0), 0.0)
     length = math.sqrt(float(c**2 @ inverse))
-    t = system.centre.copy()
+    t = system.center.copy()
     if length == 0 or slack == 0:
         return DiagonalSolution(float(c @ t), 0.0, 0.0, system.theta(t))
     t += math.sqrt(slack) / length * c * inverse
-    value = float(c @ system.centre) + math.sqrt(slack) * length
+    value = float(c @ system.center) + math.sqrt(slack) * length
     return DiagonalSolution(value, 0.5 * length / math.sqrt(slack), 0.0, system.theta(t))
 
 
 class _DualPoint(NamedTuple):
-    """The dual at one mu: ball multiplier, maximiser t of the Lagrangian, its value, the loss q at t; dq, dnu and dt by dmu."""
+    """The dual at one mu: ball multiplier, maximizer t of the Lagrangian, its value, the loss q at t; dq, dnu and dt by dmu."""
 
     nu: float
     t: FloatArray
@@ -185,19 +185,19 @@ class _DualPoint(NamedTuple):
 
 
 class _TwoMultipliers:
-    """Both constraints, in units where the ball has radius 1, the largest g is 1 and the penalised part of c has length 1."""
+    """Both constraints, in units where the ball has radius 1, the largest g is 1 and the penalized part of c has length 1."""
 
     def __init__(self, system: Decomposition, c: FloatArray, slack: float, radius: float, inside: FloatArray) -> None:
-        p = system.penalised
+        p = system.penalized
         self.system, self.radius, self.inside = system, radius, inside
         self.g_max, self.all_g, inverse = system.scaled
         self.c_size = math.sqrt(float(c.dot(c))) or 1.0
         c = c / self.c_size
-        self.all_t0 = system.centre / radius
+        self.all_t0 = system.center / radius
         self.g, self.c, self.t0 = self.all_g[:p], c[:p], self.all_t0[:p]
         free_c, self.free_t0 = c[p:], self.all_t0[p:]
         self.s = slack / (self.g_max * radius**2)
-        # sum c^2/g, and the same over the unpenalised coordinates: the ellipsoid alone holds them.
+        # sum c^2/g, and the same over the unpenalized coordinates: the ellipsoid alone holds them.
         self.free_step = free_c * inverse[p:]
         self.free_length2 = float(free_c.dot(self.free_step))
         self.length2 = float(self.c.dot(self.c * inverse[:p])) + self.free_length2
@@ -211,7 +211,7 @@ class _TwoMultipliers:
         self.least = float(g @ (self.inside - t0) ** 2)
         c_length = math.sqrt(float(c.dot(c)))
         if self.free_length2 == 0:
-            # The ball alone; when its maximiser satisfies the loss this is the answer.
+            # The ball alone; when its maximizer satisfies the loss this is the answer.
             self.best = (self.free_value + c_length, 0.5 * c_length, 0.0)
             t = c / c_length if c_length > 0 else self.inside
             if float(g @ (t - t0) ** 2) <= s:
@@ -262,7 +262,7 @@ class _TwoMultipliers:
             weighted = t * inverse
             drift = float(weighted.dot(pull)) / max(float(weighted.dot(t)), 1e-300)
             velocity -= drift * weighted
-        # t maximises the Lagrangian at (nu, mu), so the Lagrangian at t is the dual value; rounding of t enters squared.
+        # t maximizes the Lagrangian at (nu, mu), so the Lagrangian at t is the dual value; rounding of t enters squared.
         value = float(self.c.dot(t)) + nu * (1 - float(t.dot(t))) + mu * (self.s - own) + self.free_value
         free = self.free_length2 / (4 * mu)
         slope = -2 * (float(pull.dot(velocity)) + free / mu**2)
@@ -309,7 +309,7 @@ class _TwoMultipliers:
         )
 
     def _dual_value(self, nu: float, mu: float) -> float:
-        """nu + mu s + sum (c^2/4 + mu g t0 c - nu mu g t0^2) / (nu + mu g), and the unpenalised part."""
+        """nu + mu s + sum (c^2/4 + mu g t0 c - nu mu g t0^2) / (nu + mu g), and the unpenalized part."""
         denominator = nu + mu * self.g
         flat = denominator == 0
         if self.c[flat].any() or (mu == 0 and self.free_length2 > 0):
@@ -332,11 +332,11 @@ class _TwoMultipliers:
 
 
 def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
-    p = system.penalised
-    t = system.centre.copy()
+    p = system.penalized
+    t = system.center.copy()
     if radius is None or float(t[:p] @ t[:p]) <= radius**2:
         return LeastLoss(t, system.theta(t), system.least, system.least, 0.0)
-    g, t0 = system.g[:p], system.centre[:p]
+    g, t0 = system.g[:p], system.center[:p]
     nu = least_loss_multiplier(g, t0, radius)
     t[:p] = g * t0 / (nu + g)
     t[:p] *= min(1.0, radius / float(np.linalg.norm(t[:p])))
@@ -346,9 +346,9 @@ def _least_loss(system: Decomposition, radius: float | None) -> LeastLoss:
 
 def _least_norm(system: Decomposition, slack: float) -> FloatArray:
     """t = mu g t0 / (1 + mu g) with sum g (t - t0)^2 = slack: monotone Newton on 1/sqrt."""
-    p = system.penalised
-    g, t0 = system.g[:p], system.centre[:p]
-    t = system.centre.copy()
+    p = system.penalized
+    g, t0 = system.g[:p], system.center[:p]
+    t = system.center.copy()
     if float(g @ t0**2) <= slack:
         t[:p] = 0.0
         return t

@@ -13,7 +13,7 @@ from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
-from .multipliers import DualSolution, maximise_dual
+from .multipliers import DualSolution, maximize_dual
 from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -31,7 +31,7 @@ class LeastLossFound:
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """{theta: loss(theta) <= limit, ||theta_penalised|| <= norm_bound, box(theta) <= its limit}.
+    """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit}.
 
     The decomposition of the loss is made once (`decompose`) and shared by sets that differ in limit, norm bound or box.
     """
@@ -65,11 +65,11 @@ class FeasibleSet:
     def rounding(self) -> float:
         """What rounding may add to the loss near its least value."""
         return self.decomposition.noise + 8 * UNIT * _terms(
-            Constraint(Role.LOSS, self.decomposition.quadratic, 0.0), self._centre
+            Constraint(Role.LOSS, self.decomposition.quadratic, 0.0), self._center
         )
 
     @cached_property
-    def _centre(self) -> FloatArray:
+    def _center(self) -> FloatArray:
         """A point of the ball with a small loss, for the size of things."""
         if not self.decomposition.convex:
             return np.zeros(len(self.decomposition.mask))
@@ -94,7 +94,7 @@ class FeasibleSet:
                 return LeastLossFound(found.theta, found.loss, found.lower_bound, np.concatenate([[1.0], weights]))
         if others:
             start = np.array([max(abs(loss.a0), UNIT) / max(c.limit, 1e-300) for c in others])
-            dual = maximise_dual(loss, others, start, absolute_gap=1e-9 * max(abs(self.limit), self.rounding))
+            dual = maximize_dual(loss, others, start, absolute_gap=1e-9 * max(abs(self.limit), self.rounding))
             if dual is not None:
                 return LeastLossFound(dual.theta, loss(dual.theta), dual.bound, np.concatenate([[1.0], dual.multipliers]))
         return LeastLossFound(np.zeros(len(loss.a)), loss.a0, -math.inf, np.zeros(len(others) + 1))
@@ -106,7 +106,7 @@ class FeasibleSet:
 
     def fastest(self, objective: FloatArray) -> DiagonalSolution:
         """The largest objective'theta without the box, for a convex loss."""
-        return self.decomposition.maximise(objective, self.constraints[0].limit, self.norm_bound, self._least_in_ball)
+        return self.decomposition.maximize(objective, self.constraints[0].limit, self.norm_bound, self._least_in_ball)
 
     def contains(self, theta: FloatArray) -> bool:
         """Whether theta meets every constraint, up to rounding."""
@@ -151,7 +151,7 @@ def least_correction(decomposition: Decomposition, limit: float) -> FloatArray |
 
 def _by_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Certificate | None) -> Certificate:
     """Newton's method on all multipliers; never worse than the certificate that is known already."""
-    dual = maximise_dual(Quadratic.linear(objective), feasible.constraints, _first_multipliers(objective, feasible, known))
+    dual = maximize_dual(Quadratic.linear(objective), feasible.constraints, _first_multipliers(objective, feasible, known))
     if dual is None:
         return known or Certificate(
             objective,

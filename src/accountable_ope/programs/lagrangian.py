@@ -32,9 +32,9 @@ class Constraint:
     limit: float
 
 
-def ball(penalised: BoolArray, radius: float) -> Constraint:
-    """||theta||^2 <= radius^2 over the penalised coordinates."""
-    return Constraint(Role.BALL, Quadratic(np.diag(penalised.astype(float)), np.zeros(len(penalised)), 0.0), radius**2)
+def ball(penalized: BoolArray, radius: float) -> Constraint:
+    """||theta||^2 <= radius^2 over the penalized coordinates."""
+    return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     y, _ = dtrtrs(factor, scale * h, lower=1)
     theta = scale * dtrtrs(factor, y, lower=1, trans=1)[0]
     quadratic_part = float(y @ y)
-    # A Cholesky factorisation is exact for a matrix within about m units in the last place of H, entry by entry.
+    # A Cholesky factorization is exact for a matrix within about m units in the last place of H, entry by entry.
     size = magnitude + quadratic_part + len(h) * float(diagonal @ theta**2)
     if not math.isfinite(size):
         return None

@@ -34,7 +34,7 @@ class DualSolution:
     theta: FloatArray
 
 
-def maximise_dual(
+def maximize_dual(
     objective: Quadratic,
     constraints: tuple[Constraint, ...],
     start: FloatArray,
@@ -77,7 +77,7 @@ def _climb(
             break
         decrement = float(gradient @ step)
         if not decrement > 1e-20 * current.magnitude:
-            weight, stalled = 0.1 * weight, stalled + 1  # what is left of this centring is rounding
+            weight, stalled = 0.1 * weight, stalled + 1  # what is left of this centering is rounding
             if stalled > 3:
                 break
             continue

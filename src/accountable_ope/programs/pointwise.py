@@ -31,7 +31,7 @@ from ..errors import InvalidInput, MissingExtra
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
-from .multipliers import maximise_dual
+from .multipliers import maximize_dual
 from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -104,7 +104,7 @@ class PointwiseBound:
     certificate:       proves the bound; its last constraint is the box averaged over `rows`, unless there are none.
     rows, weights:     the rows that count, and their weights, which sum to one. At most one side of a row is active: the
                        multiplier of that side is weight * (high - low) * (multiplier of the averaged box).
-    theta:             where the last round ended, the maximiser as far as the rounds went; None where there is none.
+    theta:             where the last round ended, the maximizer as far as the rounds went; None where there is none.
     violated_left:     how many rows theta breaks by more than the tolerance: the bound may be wider for want of them.
     largest_violation: in units of the span of the row, negative when every row has room.
     """
@@ -171,7 +171,7 @@ def with_rows(
 ) -> PointwiseBound:
     """The program of a certificate with the rows added: never a worse bound, and the same one where its point breaks no row.
 
-    Round by round, rows that the last maximiser breaks are added; a bound with some of the rows is a bound.
+    Round by round, rows that the last maximizer breaks are added; a bound with some of the rows is a bound.
     """
     c, constraints = known.objective, known.constraints
     if rows.features.shape[1] != len(c):
@@ -250,7 +250,7 @@ def _stage(
     start = _first_multipliers(c, program)
     if first is not None:
         start = np.maximum(first, 1e-12 * start)
-    dual = maximise_dual(Quadratic.linear(c), program, start)
+    dual = maximize_dual(Quadratic.linear(c), program, start)
     return None if dual is None else _Stage(constraints, program, weights, dual.multipliers, -dual.bound, dual.theta)
 
 
@@ -280,7 +280,7 @@ def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: In
 
 
 def _spread(vectors: FloatArray, count: int) -> IntArray:
-    """Up to `count` rows, each with the largest part that those before it do not span: the pivots of a QR factorisation."""
+    """Up to `count` rows, each with the largest part that those before it do not span: the pivots of a QR factorization."""
     from scipy.linalg import qr
 
     if len(vectors) <= count:
@@ -290,9 +290,9 @@ def _spread(vectors: FloatArray, count: int) -> IntArray:
 
 
 class _Frame(NamedTuple):
-    """theta = centre + basis y, where the set lies in the unit ball of y. Along the unit vector `up` c'theta grows by `rise`."""
+    """theta = center + basis y, where the set lies in the unit ball of y. Along the unit vector `up` c'theta grows by `rise`."""
 
-    centre: FloatArray
+    center: FloatArray
     basis: FloatArray
     up: FloatArray
     rise: float
@@ -301,21 +301,21 @@ class _Frame(NamedTuple):
 def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
     """Coordinates in which the constraints are well scaled: those of the ellipsoid sum_j alpha_j (q_j - limit_j) <= 0.
 
-    With H = sum_j alpha_j A_j it is (theta - centre)'H (theta - centre) <= radius^2 = sum_j alpha_j (limit_j - q_j(centre)).
+    With H = sum_j alpha_j A_j it is (theta - center)'H (theta - center) <= radius^2 = sum_j alpha_j (limit_j - q_j(center)).
     """
     from scipy.linalg import solve_triangular
 
     found = lagrangian(Quadratic.linear(c), stage.program, stage.multipliers)
     if found is None:
         return None
-    centre = found.theta - 0.5 * found.solve(c)
-    room = np.array([one.limit - one.quadratic(centre) for one in stage.program])
+    center = found.theta - 0.5 * found.solve(c)
+    room = np.array([one.limit - one.quadratic(center) for one in stage.program])
     square = float(stage.multipliers @ room)
     if not (math.isfinite(square) and square > 0):
         return None
     basis = math.sqrt(square) * solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
     rise = float(np.linalg.norm(basis.T @ c))
-    return _Frame(centre, basis, basis.T @ c / rise, rise)
+    return _Frame(center, basis, basis.T @ c / rise, rise)
 
 
 class _Cone(NamedTuple):
@@ -328,9 +328,9 @@ class _Cone(NamedTuple):
 
 def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
     """Eigenvalues at the level of rounding are dropped and the limit raised by what that may change inside the unit ball."""
-    q, centre, basis = constraint.quadratic, frame.centre, frame.basis
+    q, center, basis = constraint.quadratic, frame.center, frame.basis
     A = basis.T @ q.A @ basis
-    a = basis.T @ (q.a - q.A @ centre)
+    a = basis.T @ (q.a - q.A @ center)
     values, vectors = np.linalg.eigh(0.5 * (A + A.T))
     kept = values > 64 * len(values) * UNIT * float(np.abs(values).max(initial=0.0))
     part = vectors.T @ a
@@ -338,13 +338,13 @@ def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
     shift = part[kept] / root
     raised = 2 * float(np.linalg.norm(part[~kept])) + max(0.0, -float(values.min(initial=0.0)))
     square = float(shift @ shift)
-    room = constraint.limit - q(centre) + square + raised
-    radius = math.sqrt(max(room, 64 * UNIT * (abs(constraint.limit) + abs(q(centre)) + square), 1e-300))
+    room = constraint.limit - q(center) + square + raised
+    radius = math.sqrt(max(room, 64 * UNIT * (abs(constraint.limit) + abs(q(center)) + square), 1e-300))
     return _Cone((vectors[:, kept] * root).T / radius, shift / radius, radius)
 
 
 class _Proposal(NamedTuple):
-    """A maximiser, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
+    """A maximizer, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
 
     empty: the cone solver found the program infeasible; then the multipliers may prove that, and theta says nothing.
     """
@@ -363,7 +363,7 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     # With the multipliers of the stage the matrix is positive definite; only what is convex may be raised without a look at it.
     before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
     start = np.where([_convex(one.quadratic) for one in program], np.maximum(start, before), before)
-    dual = maximise_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
+    dual = maximize_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
     if dual is None:
         return None
     total = float(dual.multipliers[count:].sum())
@@ -392,7 +392,7 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
         right += [np.ones(1), -cone.shift]
         shapes.append(clarabel.SecondOrderConeT(1 + len(cone.shift)))
     blocks.append(features @ frame.basis)
-    right.append(limits - features @ frame.centre)
+    right.append(limits - features @ frame.center)
     shapes.append(clarabel.NonnegativeConeT(len(active)))
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_iter = False, steps
@@ -414,7 +414,7 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     total = float(weights.sum())
     if total == 0:
         return None
-    return _Proposal(frame.centre + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
+    return _Proposal(frame.center + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
 
 
 def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
@@ -432,7 +432,7 @@ def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: Pointw
     direct = lagrangian(loss.quadratic, others, scaled)
     if direct is not None and direct.value > loss.limit:
         return Certificate(c, program, np.insert(scaled, place, 1.0), direct.value, None, SolveStatus.EMPTY)
-    dual = maximise_dual(loss.quadratic, others, np.maximum(scaled, 1e-9 * scaled.max()))
+    dual = maximize_dual(loss.quadratic, others, np.maximum(scaled, 1e-9 * scaled.max()))
     if dual is None or not dual.bound > loss.limit:
         return None
     return Certificate(c, program, np.insert(dual.multipliers, place, 1.0), dual.bound, None, SolveStatus.EMPTY)

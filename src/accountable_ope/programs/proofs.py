@@ -147,12 +147,12 @@ def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]
         room = sum(a * (c.limit - c.quadratic.a0) for c, a in used)
         try:
             factor = np.linalg.cholesky(H)
-            centre = np.linalg.solve(H, h)
+            center = np.linalg.solve(H, h)
         except np.linalg.LinAlgError:
             continue
         if float((np.diagonal(factor) ** 2 / np.diagonal(H)).min()) < WELL_CONDITIONED:
             continue  # rounding could move it; the set lies in the others all the same
-        size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ centre**2)
-        squared = room + float(h @ centre) + 1e-12 * len(h) * size
-        found.append(Ellipsoid(centre, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
+        size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ center**2)
+        squared = room + float(h @ center) + 1e-12 * len(h) * size
+        found.append(Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
     return found

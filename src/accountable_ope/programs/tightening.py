@@ -24,7 +24,7 @@ from .certificate import Certificate, SolveStatus
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, Known, TightSet, difference
 from .lagrangian import Constraint, Role, lagrangian_value
-from .multipliers import DualSolution, maximise_dual
+from .multipliers import DualSolution, maximize_dual
 from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
 from .quadratic import Quadratic
 
@@ -111,7 +111,7 @@ def prove_empty(tight: TightSet, known: Known, inside: FloatArray) -> Certificat
             continue
         size = max(abs(loss.quadratic(inside)), abs(loss.limit))
         start = np.array([size / max(c.limit, 1e-300) for c in tight.others])
-        dual = maximise_dual(loss.quadratic, tight.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
+        dual = maximize_dual(loss.quadratic, tight.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
         if dual is not None and dual.bound > loss.limit:
             multipliers = np.concatenate([[1.0], dual.multipliers])
             return Certificate(inside * 0, (loss, *tight.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
@@ -155,7 +155,7 @@ def _solve(
         if start is None:
             start = _first_multipliers(goal, constraints, inside, tight.norm_bound)
         wanted = gap if attempt else max(gap, 1e-3)
-        dual = maximise_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
+        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
         if dual is None:
             return best
         middle, begin, position = [], [], 0
@@ -180,8 +180,8 @@ def _first_rates(one: Evidence, squared: SquaredEnvelope, inside: FloatArray, jo
     """Rates that touch the envelope at the variance of a point of small loss, and at larger ones."""
     if not joint or squared.largest <= 0:
         return np.zeros(1)
-    centre = one.variance(inside[: len(one.variance.a)]) * one.count**2
-    low = min(max(centre, 1e-6 * squared.largest), squared.largest)
+    center = one.variance(inside[: len(one.variance.a)]) * one.count**2
+    low = min(max(center, 1e-6 * squared.largest), squared.largest)
     touched = [squared.touching(v).rate for v in np.geomspace(low, squared.largest, 3)]
     return np.unique([*touched, squared.chord().rate])
 

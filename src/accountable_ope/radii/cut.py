@@ -25,7 +25,7 @@ from ..validation import FloatArray, IntArray, frozen
 
 FIRST_SHARE = 0.1
 BLOCKS = 10
-CENTRES = 150
+CENTERS = 150
 RIDGE = 1e-3
 
 
@@ -102,17 +102,17 @@ def _fit(system: BellmanSystem, kernel: Kernel, rows: int, aim: FloatArray) -> C
     """
     points, Z = system.points[:rows], system.residuals[:rows]
     different = np.unique(points, axis=0)
-    centres = different[np.linspace(0, len(different) - 1, min(CENTRES, len(different))).astype(int)]
-    values, vectors = np.linalg.eigh(block(kernel, centres, centres))
+    centers = different[np.linspace(0, len(different) - 1, min(CENTERS, len(different))).astype(int)]
+    values, vectors = np.linalg.eigh(block(kernel, centers, centers))
     kept = values > 1e-9 * values[-1]
     basis = vectors[:, kept] / np.sqrt(values[kept])
-    psi = block(kernel, points, centres) @ basis
+    psi = block(kernel, points, centers) @ basis
     across = psi.T @ Z / rows
     A = across.T @ across
     ridge = RIDGE * np.trace(A) / len(A)
-    y = np.linalg.solve(A + ridge * np.diag(system.penalised.astype(float)) + 1e-12 * np.trace(A) * np.eye(len(A)), aim)
+    y = np.linalg.solve(A + ridge * np.diag(system.penalized.astype(float)) + 1e-12 * np.trace(A) * np.eye(len(A)), aim)
     coefficients = basis @ (across @ y)
-    return lambda x: np.asarray(block(kernel, x, centres) @ coefficients)
+    return lambda x: np.asarray(block(kernel, x, centers) @ coefficients)
 
 
 def _quadratic(gram: FloatArray) -> Quadratic:

@@ -66,7 +66,7 @@ def gamma_exponential(variance: float, residual_bound: float, rho: float, delta:
 
     The root s of log m(s, V_n) = log(2/delta) with, for r = rho/b^2, A = (V + rho)/b^2, X = (b s + V + rho)/b^2,
         log m = r log r - lnGamma(r) - ln P(r, r) + lnGamma(A) + ln P(A, X) - A ln X + (b s + V)/b^2,
-    P the regularised lower incomplete gamma function; rho > 0 is fixed in advance.
+    P the regularized lower incomplete gamma function; rho > 0 is fixed in advance.
     """
     from scipy.optimize import brentq
     from scipy.special import gammainc, gammaln
@@ -92,7 +92,7 @@ def gamma_exponential_rho(planned_variance: float, delta: float) -> float:
 
 
 def self_normalized(log_determinant: float, scale: float, delta: float) -> float:
-    """Theorem C (self-normalised, a Gaussian mixture over directions), valid for all n at once.
+    """Theorem C (self-normalized, a Gaussian mixture over directions), valid for all n at once.
 
     If eps_i is w/2-sub-Gaussian given the past (an interval of length w suffices) and c > 0 is fixed in advance, then with
     probability 1 - delta, sigma = w/2,

@@ -168,7 +168,7 @@ RULES: tuple[RadiusRule, ...] = (
     ),
     RadiusRule(
         "self-normalized",
-        "Self-normalised martingale (Theorem C)",
+        "Self-normalized martingale (Theorem C)",
         _width,
         _FINITE,
         _V,

@@ -35,9 +35,9 @@ def wild_radius(
 ) -> float:
     """The (1 - delta) quantile of (e w)'K(e w) / n^2 over w ~ N(0, I), e the residuals at theta.
 
-    theta is to be the minimiser of the loss over a class that is small against the data: too many coefficients leave no residual.
+    theta is to be the minimizer of the loss over a class that is small against the data: too many coefficients leave no residual.
     The law is that of sum_j mu_j chi2_1, mu_j the eigenvalues of diag(e) K diag(e) / n^2; they add up to sum_i e_i^2 K_ii / n^2.
-    The RANK largest come from a pivoted Cholesky factorisation, O(n RANK^2). The others, if any, are taken as equal to the
+    The RANK largest come from a pivoted Cholesky factorization, O(n RANK^2). The others, if any, are taken as equal to the
     smallest of them, the most that their sum can vary. The quantile is that of `draws` from this law.
     """
     probability_level(delta)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 
-# Okabe and Ito's colours, then some of Tol's, which differ for the colour-blind too; marker and dash tell lines apart in grey.
+# Okabe and Ito's colors, then some of Tol's, which differ for the color-blind too; marker and dash tell lines apart in grey.
 STYLES = (
     ("#0072B2", "o", "-"),
     ("#D55E00", "s", "--"),
@@ -34,7 +34,7 @@ GREY = "#555555"
 
 
 def coverage_figure(rows: Sequence[Coverage]) -> Figure:
-    """Above: fraction covered with its Clopper-Pearson interval, the claimed level dashed. Below: mean normalised width."""
+    """Above: fraction covered with its Clopper-Pearson interval, the claimed level dashed. Below: mean normalized width."""
     if not rows:
         raise InvalidInput("There is nothing to draw: the summary has no rows.")
     if len({row.delta for row in rows}) > 1:

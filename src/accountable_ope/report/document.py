@@ -71,7 +71,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "interval": interval_document(diagnosis.interval),
         "witness": [
             {
-                "point": region.centre.tolist(),
+                "point": region.center.tolist(),
                 "row": region.row,
                 "smoothed_residual": region.witness,
                 "mean_residual": region.mean_residual,

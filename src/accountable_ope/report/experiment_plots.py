@@ -26,11 +26,11 @@ NAMES = {
     "wild": "wild (asymptotic)",
 }
 KIND_NAMES = {"fourier": "random Fourier", "neural": "neural"}
-COLOURS = {"fourier": "tab:blue", "neural": "tab:orange"}
+COLORS = {"fourier": "tab:blue", "neural": "tab:orange"}
 AXES = (
     ("n", "transitions n"),
     ("delta", "confidence 1 - delta"),
-    ("temperature", "temperature of the behaviour"),
+    ("temperature", "temperature of the behavior"),
     ("features", "number of features"),
 )
 
@@ -52,7 +52,7 @@ def bounds_figure(rows: Sequence[BoundRow], scale: Scale) -> Figure:
             if line + 1 == len(radii):
                 panel.set_xlabel(label)
             if column == 0:
-                panel.set_ylabel(f"{NAMES[radius]}\nnormalised value", fontsize=9)
+                panel.set_ylabel(f"{NAMES[radius]}\nnormalized value", fontsize=9)
     trials = len({row.trial for row in rows})
     figure.suptitle(
         f"{rows[0].task}: mean ends over {trials} trials; numbers: share of trials that covered, of those with an interval; "
@@ -73,25 +73,25 @@ def _bands(panel: Any, rows: Sequence[BoundRow], axis: str) -> None:
         for value, place in positions.items():
             here = [row for row in own if _shown(row, axis) == value]
             some = [row for row in here if not math.isnan(row.lower)]
-            colour = COLOURS[kind]
+            color = COLORS[kind]
             height = 1.22 - 0.1 * order
             if some:
                 places.append(place)
                 lows.append(float(np.mean([row.lower for row in some])))
                 highs.append(float(np.mean([row.upper for row in some])))
                 share = sum(row.covered for row in some) / len(some)
-                panel.text(place, height, f"{share:.2f}", color=colour, fontsize=6.5, ha="center", va="top")
+                panel.text(place, height, f"{share:.2f}", color=color, fontsize=6.5, ha="center", va="top")
             if len(some) < 0.5 * len(here):
-                panel.plot(place, 0.06 + 0.07 * order, "x", color=colour, markersize=5)
+                panel.plot(place, 0.06 + 0.07 * order, "x", color=color, markersize=5)
         shift = 0.0 if len(kinds) == 1 else 0.12 * (order - 0.5)
-        centre = [0.5 * (a + b) for a, b in zip(lows, highs, strict=True)]
-        errors = [[c - a for c, a in zip(centre, lows, strict=True)], [b - c for c, b in zip(centre, highs, strict=True)]]
+        center = [0.5 * (a + b) for a, b in zip(lows, highs, strict=True)]
+        errors = [[c - a for c, a in zip(center, lows, strict=True)], [b - c for c, b in zip(center, highs, strict=True)]]
         panel.errorbar(
             [place + shift for place in places],
-            centre,
+            center,
             yerr=errors,
             fmt="none",
-            ecolor=COLOURS[kind],
+            ecolor=COLORS[kind],
             capsize=3,
             elinewidth=2.2,
             label=f"{KIND_NAMES[kind]} features",
@@ -118,7 +118,7 @@ def estimates_figure(rows: Sequence[EstimateRow], default_n: int, radius: str) -
             _estimate(grid[line, column], [row for row in shown if row.estimator == name], axis)
             grid[line, column].set_title(f"({'abcdef'[3 * line + column]}) {name}", loc="left", fontsize=10)
             grid[line, column].set_xlabel(label)
-            grid[line, column].set_ylabel("normalised value")
+            grid[line, column].set_ylabel("normalized value")
         _norms(grid[line, 2], shown, names, axis)
         grid[line, 2].set_title(f"({'abcdef'[3 * line + 2]}) norm of the correction", loc="left", fontsize=10)
         grid[line, 2].set_xlabel(label)
@@ -200,7 +200,7 @@ def importance_figure(rows: Sequence[LowerRow]) -> Figure:
         panel.axhline(sampled, color="black", linewidth=0.9, linestyle="--", label="truth, T steps")
         panel.axhline(ours, color="tab:blue", linewidth=0.9, linestyle=":", label="truth, for ever")
         panel.set_ylim(-0.3, 1.02)
-    grid[0].set_ylabel("lower bound, normalised")
+    grid[0].set_ylabel("lower bound, normalized")
     trials = len({row.trial for row in rows})
     figure.suptitle(f"{rows[0].task}: mean lower bounds over {trials} trials (below -0.3: not shown)", fontsize=10)
     handles, labels = grid[0].get_legend_handles_labels()
@@ -210,11 +210,9 @@ def importance_figure(rows: Sequence[LowerRow]) -> Figure:
 
 def _lines(panel: Any, rows: Sequence[LowerRow], where: Callable[[LowerRow], float]) -> None:
     places = sorted({where(row) for row in rows})
-    for method, mark, colour in METHODS:
+    for method, mark, color in METHODS:
         groups = [[row for row in rows if row.method == method and where(row) == value] for value in places]
         if any(groups):
             name = f"{method} = 1e-5" if method == "hcope, fixed c" else method
-            panel.plot(
-                np.arange(len(places)), _mean_over(groups)(lambda r: r.lower), mark, color=colour, label=name, markersize=4
-            )
+            panel.plot(np.arange(len(places)), _mean_over(groups)(lambda r: r.lower), mark, color=color, label=name, markersize=4)
     panel.set_xticks(np.arange(len(places)), [f"{value:g}" for value in places])

@@ -11,7 +11,7 @@ from ..problem.transitions import Transitions
 from ..programs.lagrangian import Role
 from .comparison import comparison
 
-COLOUR = {Status.OK: "#1a7f5a", Status.VACUOUS: "#b7791f", Status.INCONSISTENT: "#b83232"}
+COLOR = {Status.OK: "#1a7f5a", Status.VACUOUS: "#b7791f", Status.INCONSISTENT: "#b83232"}
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -37,7 +37,7 @@ svg {{ width: 100%; height: auto; }}
 <p class="sub">{subtitle}</p>
 {figure}
 <table>
-<tr><th>radius</th><th>value</th>{normalised_head}<th>guarantee</th><th>status</th><th>theorem</th></tr>
+<tr><th>radius</th><th>value</th>{normalized_head}<th>guarantee</th><th>status</th><th>theorem</th></tr>
 {rows}
 </table>
 {truth}
@@ -48,7 +48,7 @@ svg {{ width: 100%; height: auto; }}
 {assumed}
 </ul>
 <h2>Certificates</h2>
-<p>Each end is the value of a dual point: given the multipliers, anyone can compute the bound again with one factorisation of a
+<p>Each end is the value of a dual point: given the multipliers, anyone can compute the bound again with one factorization of a
 small matrix. {checked}</p>
 <table>
 <tr><th>radius</th><th>class</th><th>end</th><th>bound</th><th>duality gap</th><th>multipliers (loss, ball, box)</th></tr>
@@ -67,7 +67,7 @@ def report_html(
     truth: float | None = None,
     to_beat: float | None = None,
 ) -> str:
-    """The whole page; with the values of the target policy and of the behaviour policy, where they are known."""
+    """The whole page; with the values of the target policy and of the behavior policy, where they are known."""
     first = intervals[0]
     scale = _scale(first)
     episodes = "" if data.number_of_episodes is None else f" in {data.number_of_episodes:,} episodes"
@@ -80,7 +80,7 @@ def report_html(
         title=escape(title),
         subtitle=escape(subtitle),
         figure=_figure(intervals, truth, to_beat),
-        normalised_head="<th>normalised</th>" if scale != 1 else "",
+        normalized_head="<th>normalized</th>" if scale != 1 else "",
         rows="\n".join(_row(interval, scale) for interval in intervals),
         truth=_known(intervals[-1], truth, to_beat),
         advice="\n".join([*(_advice(status, intervals) for status in Status), *map(_doubt, intervals[-1].doubts())]),
@@ -94,9 +94,9 @@ def report_html(
 def _known(interval: ValueInterval, truth: float | None, to_beat: float | None) -> str:
     """What the interval is compared with."""
     lines, scale = [], _scale(interval)
-    for label, value in (("Truth, known for this dataset", truth), ("The behaviour policy itself, to beat", to_beat)):
+    for label, value in (("Truth, known for this dataset", truth), ("The behavior policy itself, to beat", to_beat)):
         if value is not None:
-            lines.append(f"{label}: <b>{value:.4f}</b> (normalised {scale * value:.4f}).")
+            lines.append(f"{label}: <b>{value:.4f}</b> (normalized {scale * value:.4f}).")
     if to_beat is not None:
         lines.append(escape(comparison(interval, to_beat)))
     return f"<p>{'<br>'.join(lines)}</p>" if lines else ""
@@ -113,11 +113,11 @@ def _ends(interval: ValueInterval, scale: float) -> str:
 
 
 def _row(interval: ValueInterval, scale: float) -> str:
-    normalised = f"<td class=n>{_ends(interval, scale)}</td>" if scale != 1 else ""
+    normalized = f"<td class=n>{_ends(interval, scale)}</td>" if scale != 1 else ""
     return (
-        f"<tr><td class=n>{escape(interval.radius.name)}</td><td class=n>{_ends(interval, 1.0)}</td>{normalised}"
+        f"<tr><td class=n>{escape(interval.radius.name)}</td><td class=n>{_ends(interval, 1.0)}</td>{normalized}"
         f"<td class=n>{escape(interval.guarantee.value)}</td>"
-        f'<td class="tag" style="color:{COLOUR[interval.status]}">{interval.status.name}</td>'
+        f'<td class="tag" style="color:{COLOR[interval.status]}">{interval.status.name}</td>'
         f"<td>{escape(interval.radius.theorem)}</td></tr>"
     )
 
@@ -134,11 +134,11 @@ def _advice(status: Status, intervals: Sequence[ValueInterval]) -> str:
                 f" {escape(part.features)}: least loss {part.least_loss:.3g}, radius {alike[-1].radius.total:.3g}; every "
                 f"function of the class misses Q somewhere by at least {part.misfit:.3g}."
             )
-    return f'<div class="note" style="border-color:{COLOUR[status]}">{text}</div>'
+    return f'<div class="note" style="border-color:{COLOR[status]}">{text}</div>'
 
 
 def _doubt(text: str) -> str:
-    return f'<div class="note" style="border-color:{COLOUR[Status.VACUOUS]}"><b>Doubt</b>: {escape(text)}</div>'
+    return f'<div class="note" style="border-color:{COLOR[Status.VACUOUS]}"><b>Doubt</b>: {escape(text)}</div>'
 
 
 def _certificate_rows(interval: ValueInterval) -> str:
@@ -185,15 +185,15 @@ def _figure(intervals: Sequence[ValueInterval], truth: float | None, to_beat: fl
     for index, interval in enumerate(intervals):
         y = top + step * index + step / 2
         parts.append(f'<text x="{left - 14}" y="{y + 5:.1f}" text-anchor="end">{escape(interval.radius.name)}</text>')
-        colour = COLOUR[interval.status]
+        color = COLOR[interval.status]
         if interval.status is Status.INCONSISTENT:
-            parts.append(f'<text x="{left + 8}" y="{y + 5:.1f}" fill="{colour}">no function of the class fits the data</text>')
+            parts.append(f'<text x="{left + 8}" y="{y + 5:.1f}" fill="{color}">no function of the class fits the data</text>')
             continue
         parts.append(
             f'<rect x="{x(interval.lower):.1f}" y="{y - 7:.1f}" width="{max(x(interval.upper) - x(interval.lower), 1.5):.1f}" '
-            f'height="14" rx="3" fill="{colour}" fill-opacity="0.75"/>'
+            f'height="14" rx="3" fill="{color}" fill-opacity="0.75"/>'
         )
-    known = sorted((value, name) for value, name in ((truth, "truth"), (to_beat, "behaviour")) if value is not None)
+    known = sorted((value, name) for value, name in ((truth, "truth"), (to_beat, "behavior")) if value is not None)
     # Two names may stand close to each other: each goes to its own side.
     anchors = ("end", "start") if len(known) == 2 else ("middle",)
     for (value, name), anchor in zip(known, anchors, strict=False):

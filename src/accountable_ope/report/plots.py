@@ -35,7 +35,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> Figure:
-    """Where the estimate is wrong: data points coloured by the smoothed residual, the largest regions numbered."""
+    """Where the estimate is wrong: data points colored by the smoothed residual, the largest regions numbered."""
     found = diagnosis.witness
     if max(columns) >= found.points.shape[1] or min(columns) < 0 or columns[0] == columns[1]:
         raise InvalidInput(f"`columns` must be two different columns of (s, a), 0 to {found.points.shape[1] - 1}. Got {columns}.")
@@ -47,8 +47,8 @@ def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> F
     order = np.argsort(np.abs(found.values))
     drawn = axes.scatter(x[order], y[order], c=found.values[order], cmap="RdBu", vmin=-reach, vmax=reach, s=14, linewidths=0)
     for number, region in enumerate(found.regions, start=1):
-        place = region.centre[columns[0]], region.centre[columns[1]]
-        where = ", ".join(f"{value:.2g}" for value in region.centre)
+        place = region.center[columns[0]], region.center[columns[1]]
+        where = ", ".join(f"{value:.2g}" for value in region.center)
         label = f"{number}: {region.mean_residual:+.2g} per step at ({where}), {100 * region.share:.0f}% of the loss"
         # Regions that differ in other columns only would hide each other: shift their numbers apart.
         axes.annotate(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 2
 
-# Okabe and Ito's colours, which differ for the colour-blind too; hatches, dashes and markers say the same in grey.
+# Okabe and Ito's colors, which differ for the color-blind too; hatches, dashes and markers say the same in grey.
 BAND, DECISION, EMPTY = "#0072B2", "#D55E00", "#CC79A7"
 INK, GREY = "#1d2430", "#777777"
 
@@ -76,7 +76,7 @@ def _scale(curve: Curve) -> _Scale:
 
 def _draw(axes: Any, curve: Curve, flip: Flip | None, threshold: float | None) -> None:
     scale = _scale(curve)
-    x, size = scale(curve.values), _normaliser(curve)
+    x, size = scale(curve.values), _normalizer(curve)
     lower, upper = np.array(curve.lower) * size, np.array(curve.upper) * size
     if curve.parameter is not Parameter.DISCOUNT or scale.horizon:
         axes.set_xscale("log")
@@ -109,7 +109,7 @@ def _verdict(flip: Flip) -> str:
 
 
 def _hatch(axes: Any, curve: Curve, x: FloatArray) -> None:
-    """Mark where the interval says nothing, up to half way to the neighbours that say something."""
+    """Mark where the interval says nothing, up to half way to the neighbors that say something."""
     steps = np.sqrt(x[:-1] * x[1:]) if x.min() > 0 else 0.5 * (x[:-1] + x[1:])
     edges = np.concatenate([x[:1], steps, x[-1:]])
     for status, color, hatch, label in REGIONS:
@@ -124,7 +124,7 @@ def _decorate(axes: Any, curve: Curve, scale: _Scale, x: FloatArray) -> None:
     title, label = _words(curve.parameter, scale.horizon)
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=4)
     axes.set_xlabel(label, fontsize=8)
-    scaled = bool((_normaliser(curve) != 1).any())
+    scaled = bool((_normalizer(curve) != 1).any())
     axes.set_ylabel("value x (1 - discount)" if scaled else "value of the policy", fontsize=8)
     if axes.get_xscale() == "log":
         _log_ticks(axes, curve, x)
@@ -165,7 +165,7 @@ def _words(parameter: Parameter, horizon: bool) -> tuple[str, str]:
             return "reward range", "length of the range of rewards, declared = 1"
 
 
-def _normaliser(curve: Curve) -> FloatArray:
+def _normalizer(curve: Curve) -> FloatArray:
     """1, but 1 - discount where the discount moves the whole range of values."""
     values = np.asarray(curve.values)
     if curve.parameter is not Parameter.DISCOUNT or len(set(curve.allowed)) == 1 or (values == 1).any():

@@ -57,10 +57,10 @@ class BellmanSystem:
     """Everything that the program needs to know of data, policy and features.
 
     points:      x_i = (s_i, a_i), (n, d).
-    residuals:   Z (n, m); the column of the unpenalised constant, if any, is the last.
+    residuals:   Z (n, m); the column of the unpenalized constant, if any, is the last.
     target:      v (n,): the rewards, or the residuals of the Q at which the class is anchored.
     objective:   c0 (m,), so that the value of Q is offset + c0'theta.
-    penalised:   (m,) which coefficients the norm counts.
+    penalized:   (m,) which coefficients the norm counts.
     box_moments: the mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
     box_rows:    some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
     offset:      the value of the anchor, 0 without one.
@@ -72,7 +72,7 @@ class BellmanSystem:
     residuals: FloatArray
     target: FloatArray
     objective: FloatArray
-    penalised: np.ndarray[Any, np.dtype[np.bool_]]
+    penalized: np.ndarray[Any, np.dtype[np.bool_]]
     box_moments: FloatArray
     box_rows: FloatArray
     discount: float
@@ -136,9 +136,9 @@ def bellman_system(
         here = np.column_stack([here, np.ones(len(here))])
         after = np.column_stack([after, live.astype(float)])
         start = np.column_stack([start, np.ones(len(start))])
-    penalised = np.ones(here.shape[1], dtype=bool)
+    penalized = np.ones(here.shape[1], dtype=bool)
     if features.intercept:
-        penalised[-1] = False
+        penalized[-1] = False
     target, offset = data.rewards, 0.0
     values: tuple[FloatArray | None, FloatArray | None, FloatArray | None] = (None, None, None)
     if anchor is not None:
@@ -154,7 +154,7 @@ def bellman_system(
         residuals=here - discount * after,
         target=target,
         objective=starts.weights @ start,
-        penalised=penalised,
+        penalized=penalized,
         box_moments=np.mean(moments, axis=0),
         box_rows=np.concatenate([_some_rows(rows, anchored) for rows, anchored in groups]),
         discount=discount,

@@ -21,14 +21,14 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A neighbourhood of a data point where the residuals have one sign.
+    """A neighborhood of a data point where the residuals have one sign.
 
-    centre:        the point (s, a).
+    center:        the point (s, a).
     mean_residual: the kernel-weighted mean of eps around it: what the estimate lacks there, per step.
-    share:         which part of the loss comes from the evaluated points of this neighbourhood.
+    share:         which part of the loss comes from the evaluated points of this neighborhood.
     """
 
-    centre: FloatArray
+    center: FloatArray
     row: int
     witness: float
     mean_residual: float
