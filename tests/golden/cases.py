@@ -11,7 +11,13 @@ import numpy as np
 
 import accountable_ope as aope
 from accountable_ope.laboratory import FAMILY_NAMES, family_named
+from accountable_ope.bounds.asymptotic import anderson_rubin_interval, sandwich_interval
+from accountable_ope.bounds.diagnosis import Verdict
+from accountable_ope.bounds.finite_features import bound_by_finite_features
+from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.registry import RULES
+from accountable_ope.statistics.bellman import bellman_residuals
+from accountable_ope.statistics.statistic import u_statistic, v_statistic
 
 CASES = {}
 UNION = [aope.RandomFourier(8, h, 3) for h in (0.5, 1.0, 2.0)]
@@ -35,20 +41,16 @@ def starts_of(family, data):
     return data.first_states() if family.starts is None else family.starts
 
 
-def bound(name, n, radius, *, delta=0.1, features=None, kernel=None, pointwise=False, change=None):
+def problem_of(name, n, change=None):
     family, data = drawn(name, n)
     facts = family.assumptions if change is None else replace(family.assumptions, **change)
-    return aope.bound_value(
-        data,
-        starts_of(family, data),
-        family.policy,
-        assumptions=facts,
-        kernel=kernel or family.kernel,
-        features=features or family.features,
-        radius=radius,
-        delta=delta,
-        pointwise=pointwise,
-    )
+    return family, aope.Problem(data, starts_of(family, data), family.policy, facts)
+
+
+def bound(name, n, radius, *, delta=0.1, features=None, kernel=None, pointwise=False, change=None):
+    family, problem = problem_of(name, n, change)
+    features, kernel = features or family.features, kernel or family.kernel
+    return aope.bound_value(problem, features=features, kernel=kernel, radius=radius, delta=delta, pointwise=pointwise)
 
 
 def numbers(interval):
@@ -140,11 +142,10 @@ for _name, _average in (
             aope.bound_average_reward(
                 data,
                 family.policy,
-                reward_range=(0.0, 1.0),
+                aope.AverageReward(reward_range=(0.0, 1.0), **given),
                 kernel=aope.Gaussian(1.0),
                 features=aope.RandomFourier(6, 1.0, 2),
                 radius=radius,
-                **given,
             )
         )
 
@@ -156,10 +157,9 @@ def average_tabular():
         aope.bound_average_reward(
             data,
             family.policy,
-            reward_range=(0.0, 1.0),
+            aope.AverageReward(reward_range=(0.0, 1.0), value_span=1.5),
             kernel=aope.Tabular(),
             features=family.features,
-            value_span=1.5,
             radius="azuma",
             delta=0.3,
         )
@@ -168,13 +168,10 @@ def average_tabular():
 
 @case("finite features azuma")
 def finite_features():
-    family, data = drawn("planted-60", 400)
+    _, problem = problem_of("planted-60", 400, {"norm_bound": 0.05})
     return numbers(
-        aope.bound_by_finite_features(
-            data,
-            family.starts,
-            family.policy,
-            assumptions=replace(family.assumptions, norm_bound=0.05),
+        bound_by_finite_features(
+            problem,
             kernel=aope.Gaussian(1.0),
             features=aope.RandomFourier(200, 1.0, 2),
             coefficient_variance=0.01,
@@ -185,19 +182,13 @@ def finite_features():
 
 @case("selected certified")
 def selected():
-    family, data = drawn("planted-60", 600)
-    interval, chosen = aope.bound_selected(
-        data, family.starts, family.policy, assumptions=replace(family.assumptions, norm_bound=5.0)
-    )
+    interval, chosen = aope.bound_selected(problem_of("planted-60", 600, {"norm_bound": 5.0})[1])
     return [*numbers(interval), float(chosen.kernel.bandwidth), *(one.held_out_loss for one in chosen.table)]
 
 
 @case("rkhs certified")
 def rkhs():
-    family, data = drawn("planted-60", 400)
-    return numbers(
-        aope.bound_rkhs(data, family.starts, family.policy, assumptions=replace(family.assumptions, norm_bound=4.0), landmarks=40)
-    )
+    return numbers(aope.bound_rkhs(problem_of("planted-60", 400, {"norm_bound": 4.0})[1], landmarks=40))
 
 
 def estimate(scale):
@@ -208,34 +199,16 @@ def estimate(scale):
 
 
 def diagnosed(q, radius):
-    family, data = drawn("planted-60", 500)
-    found = aope.diagnose(
-        q,
-        data,
-        family.starts,
-        family.policy,
-        assumptions=family.assumptions,
-        kernel=family.kernel,
-        features=family.features,
-        radius=radius,
-    )
+    family, problem = problem_of("planted-60", 500)
+    found = aope.diagnose(q, problem, kernel=family.kernel, features=family.features, radius=radius)
     regions = [x for region in found.witness.regions for x in (region.witness, region.mean_residual, region.share)]
-    rejected = float(found.verdict is aope.Verdict.REJECTED)
+    rejected = float(found.verdict is Verdict.REJECTED)
     return [found.estimate, found.loss, found.radius.total, rejected, *numbers(found.interval), *regions]
 
 
 def corrected(q, radius):
-    family, data = drawn("planted-60", 500)
-    found = aope.correct(
-        q,
-        data,
-        family.starts,
-        family.policy,
-        assumptions=family.assumptions,
-        kernel=family.kernel,
-        features=family.features,
-        radius=radius,
-    )
+    family, problem = problem_of("planted-60", 500)
+    found = aope.correct(q, problem, kernel=family.kernel, features=family.features, radius=radius)
     scalars = [found.norm, found.estimate_before, found.estimate_after, found.loss_before, found.loss_after, found.least_loss]
     return [*scalars, found.radius.total, *found.theta.tolist(), *numbers(found.interval)]
 
@@ -254,9 +227,7 @@ for _radius in ("certified", "azuma-anytime"):
             family, data = drawn(name, 450)
             facts = replace(family.assumptions, terminates=False)
             monitor = aope.Monitor(
-                family.starts,
-                family.policy,
-                assumptions=facts,
+                aope.Question(family.starts, family.policy, facts),
                 kernel=family.kernel,
                 features=family.features,
                 radius=radius,
@@ -270,16 +241,8 @@ for _radius in ("certified", "azuma-anytime"):
 
 
 def studied(radius="certified"):
-    family, data = drawn("planted-60", 400)
-    return aope.study(
-        data,
-        family.starts,
-        family.policy,
-        assumptions=family.assumptions,
-        kernel=family.kernel,
-        features=family.features,
-        radius=radius,
-    )
+    family, problem = problem_of("planted-60", 400)
+    return aope.study(problem, kernel=family.kernel, features=family.features, radius=radius)
 
 
 for _over in ("norm_bound", "misfit", "delta", "discount", "reward_range"):
@@ -317,28 +280,14 @@ for _name in ("planted-60", "tabular-50", "first-states"):
 
     @case(f"sandwich {_name}")
     def sandwich(name=_name):
-        family, data = drawn(name, 400)
-        found = aope.sandwich_interval(
-            data,
-            starts_of(family, data),
-            family.policy,
-            assumptions=family.assumptions,
-            kernel=family.kernel,
-            features=family.features,
-        )
+        family, problem = problem_of(name, 400)
+        found = sandwich_interval(problem, kernel=family.kernel, features=family.features)
         return [found.estimate, found.standard_error, found.lower, found.upper, found.start_error]
 
     @case(f"anderson-rubin {_name}")
     def anderson_rubin(name=_name):
-        family, data = drawn(name, 400)
-        found = aope.anderson_rubin_interval(
-            data,
-            starts_of(family, data),
-            family.policy,
-            assumptions=family.assumptions,
-            kernel=family.kernel,
-            features=family.features,
-        )
+        family, problem = problem_of(name, 400)
+        found = anderson_rubin_interval(problem, kernel=family.kernel, features=family.features)
         return [found.lower, found.upper, *found.unclipped, found.rate, found.smallest_eigenvalue, float(found.identified)]
 
 
@@ -353,6 +302,6 @@ def fitted():
 @case("statistics")
 def statistics():
     family, data = drawn("planted-60", 400)
-    residuals = aope.bellman_residuals(estimate(1.0), data, family.policy, 0.6)
-    points = aope.bellman_system(data, family.starts, family.policy, family.features, 0.6).points
-    return [aope.v_statistic(residuals, points, family.kernel), aope.u_statistic(residuals, points, family.kernel)]
+    residuals = bellman_residuals(estimate(1.0), data, family.policy, 0.6)
+    points = Experience(data, family.starts, family.policy, 0.6).points
+    return [v_statistic(residuals, points, family.kernel), u_statistic(residuals, points, family.kernel)]

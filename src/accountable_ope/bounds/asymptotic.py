@@ -15,32 +15,32 @@ With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the min
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..classes.features import FeatureMap, Precomputed
+from ..classes.function_class import Features, FunctionClass, as_classes, expected_features
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
-from ..problem.assumptions import Assumptions
-from ..problem.policy import Policy
-from ..problem.transitions import StartStates, Transitions
+from ..problem.problem import Problem
+from ..problem.statements import Statement, premise
 from ..programs.certificate import Certificate, SolveStatus
-from ..programs.ellipsoid_ball import decompose
-from ..programs.extreme import FeasibleSet, extreme_value
+from ..programs.envelope import ConstantEnvelope
 from ..programs.quadratic import Quadratic
+from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
-from ..radii.registry import Guarantee, Radius, radius_rule
-from ..radii.wild import kernel_product, residuals_at, wild_radius
-from ..statistics.bellman import BellmanSystem, bellman_system, expected_features
+from ..radii.registry import Grounds, Guarantee, LossKind, Radius, kernel_evidence, radius_rule
+from ..radii.wild import kernel_product, wild_radius
+from ..statistics.bellman import BellmanSystem
 from ..statistics.engines.tiles import Progress, TileOptions, part_of
-from ..statistics.statistic import KernelStatistic, kernel_statistic
+from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, probability_level
-from .interval import Status, clip, normalizer
-from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise, value_premises
-from .solving import effective_starts, prepare_ranges, rounding_slack, solve_class, value_box
+from .ends import constraint_set, ends_of
+from .evaluation import Evaluation, evaluate, single_threaded
+from .interval import Status, clip, normalizer, one_line
+from .premises import BEFORE_THE_DATA, ORDER, SAMPLED_STARTS, kernel_premise, reward_premise, value_premises
 
 FLAT = 1e-12
 """A direction of theta with less of the loss than this, in units where every feature has 1, is not seen by the data."""
@@ -69,8 +69,18 @@ class SandwichInterval:
     condition: float
     unseen: int
     count: int
-    premises: tuple[str, ...]
+    premises: tuple[Statement, ...]
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
+
+    def __repr__(self) -> str:
+        return one_line("SandwichInterval", self.lower, self.upper, self.delta, "sandwich", self.status)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +106,32 @@ class AndersonRubinInterval:
     rate: float
     radius: Radius
     start_error: float
-    delta: DeltaSplit
+    split: DeltaSplit
     count: int
     certificates: tuple[Certificate, Certificate]
-    premises: tuple[str, ...]
+    premises: tuple[Statement, ...]
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
+
+    def __repr__(self) -> str:
+        return one_line("AndersonRubinInterval", self.lower, self.upper, self.delta, "anderson-rubin", self.status)
+
+    @property
+    def delta(self) -> float:
+        return self.split.total
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
 
 
 def sandwich_interval(
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
+    features: Features,
     kernel: Kernel,
-    features: FeatureMap | Precomputed,
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -118,61 +139,65 @@ def sandwich_interval(
     """c0'thetahat +- z se, z the (1 - delta/2) quantile of N(0, 1). The norm bound is not used; the value range cuts the ends.
 
     c0'thetahat - value = sum_i g_i eps_i, g = M Z (Z'MZ)^{-1} c0: in the limit a martingale with fixed weights. Sampled start
-    states are a second source of error, with variance var(V_thetahat(s0)) / N.
+    states are a second source of error, with variance var(V_thetahat(s0)) / N. Parameters are those of `bound_value`.
     """
+    _check_class(features, problem)
     probability_level(delta)
-    _check_class(features, len(data), assumptions)
-    ranges, _ = prepare_ranges(data, assumptions)
-    system = bellman_system(data, starts, policy, features, assumptions.discount)
-    statistic = kernel_statistic(system, kernel, options, part_of(progress, 0.0, 1 / 3))
+    evaluation = evaluate(problem, features=features, kernel=kernel, options=options, progress=part_of(progress, 0.0, 1 / 3))
+    return sandwich_of(evaluation, delta, part_of(progress, 1 / 3, 1.0))
+
+
+def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None = None) -> SandwichInterval:
+    """The sandwich interval of an evaluation of one class."""
+    problem, system, statistic = evaluation.problem, evaluation.systems[0], evaluation.statistics[0]
+    _check_class(evaluation.classes, problem)
+    ranges, count = problem.ranges, len(problem.data)
     theta, weights, condition, unseen = _solve(statistic, system.objective)
     estimate, standard_error, start_error = math.nan, math.inf, math.nan
     unclipped = (-math.inf, math.inf)
     if weights is not None:
         u = system.residuals @ weights
-        g = kernel_product(kernel, system.points, u, options, part_of(progress, 1 / 3, 1.0)) / len(data) ** 2
-        own = math.sqrt(float(g**2 @ residuals_at(system, theta) ** 2))
-        start_error = _start_error(starts, policy, features, theta)
+        g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
+        of_rows = math.sqrt(float(g**2 @ system.residuals_at(theta) ** 2))
+        start_error = _start_error(problem, evaluation.classes[0], theta)
         # Actions at next and at start states come from one stream of draws; errors that may go together are added.
-        standard_error = math.hypot(own, start_error) if policy.exact else own + start_error
+        standard_error = math.hypot(of_rows, start_error) if problem.policy.exact else of_rows + start_error
         estimate = float(system.objective @ theta)
-        reach = NormalDist().inv_cdf(1 - delta / 2) * standard_error
+        reach = NormalDist().inv_cdf(1 - probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
     lower, upper, status = clip(unclipped, ranges.value)
-    premises = [
+    low, high = ranges.value
+    premises = (
         ORDER,
-        reward_premise(assumptions),
-        "The value lies in [{:g}, {:g}], which cuts the ends; no norm bound is used.".format(*ranges.value),
-        f"Q lies in the class of {features!r}, chosen without looking at these data.",
-        kernel_premise(repr(kernel)),
-        *([] if starts.exact and policy.exact else [SAMPLED_STARTS]),
+        reward_premise(problem.assumptions),
+        premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
+        kernel_premise(repr(evaluation.kernel)),
+        *(() if problem.start_is_exact else (SAMPLED_STARTS,)),
         _limit_premise(system),
-    ]
+    )
     return SandwichInterval(
         estimate=estimate,
         standard_error=standard_error,
         lower=lower,
         upper=upper,
-        normalized=_normalized(lower, upper, assumptions.discount),
+        normalized=_normalized(lower, upper, problem.assumptions.discount),
         unclipped=unclipped,
         status=status,
         delta=delta,
         start_error=start_error,
         condition=condition,
         unseen=unseen,
-        count=len(data),
-        premises=tuple(premises),
+        count=count,
+        premises=premises,
     )
 
 
 def anderson_rubin_interval(
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
+    features: Features,
     kernel: Kernel,
-    features: FeatureMap | Precomputed,
     delta: float = 0.1,
     draws: int = 10_000,
     seed: int = 0,
@@ -182,48 +207,48 @@ def anderson_rubin_interval(
     """Extreme values over {V-statistic(theta) <= wild radius * sum_i eps_i(theta)^2 K_ii / sum_i e_i^2 K_ii}, ball and value box.
 
     The quadratic need not be convex; its Lagrangian bounds the extreme values all the same. Sampled start states have their own
-    share of delta and their own radius, as in `bound_value`.
+    share of delta and their own radius, as in `bound_value`, whose parameters these are; `draws` and `seed` are those of the
+    wild radius.
     """
+    _check_class(features, problem)
     probability_level(delta)
-    _check_class(features, len(data), assumptions)
-    ranges, terminates = prepare_ranges(data, assumptions)
-    split = split_delta(delta, start_is_exact=starts.exact and policy.exact)
-    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, effective_starts(starts, policy), split.start)
-    system = bellman_system(data, starts, policy, features, assumptions.discount)
-    statistic = kernel_statistic(system, kernel, options, progress)
+    evaluation = evaluate(problem, features=features, kernel=kernel, options=options, progress=progress)
+    return anderson_rubin_of(evaluation, delta, draws, seed)
+
+
+def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000, seed: int = 0) -> AndersonRubinInterval:
+    """The Anderson-Rubin interval of an evaluation of one class."""
+    problem, member = evaluation.problem, evaluation.member(0)
+    _check_class(evaluation.classes, problem)
+    system, statistic, ranges, count = member.system, member.statistic, problem.ranges, len(problem.data)
+    split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
+    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, problem.effective_starts, split.start)
     theta, *_ = _solve(statistic, system.objective)
-    level = wild_radius(system, kernel, theta, split.kernel, draws=draws, seed=seed)
-    squares = float(residuals_at(system, theta) ** 2 @ kernel.diagonal(system.points)) / len(data) ** 2
+    level = wild_radius(system, evaluation.kernel, theta, split.kernel, draws=draws, seed=seed)
+    squares = float(system.residuals_at(theta) ** 2 @ evaluation.kernel.diagonal(system.points)) / count**2
     rate = level / squares if squares > 0 else 0.0
-    rule, rounding = radius_rule("wild"), rounding_slack(statistic, assumptions, ranges, system)
-    radius = rule.at(level, "residuals at the least loss", split.kernel, rounding)
-    # Small matrices: more than one BLAS thread only gets in its own way.
-    with threadpool_limits(limits=1, user_api="blas"):
-        constant = solve_class(repr(features), system, statistic, radius, assumptions, ranges)  # for its ball
-        box = value_box(system.box_moments, system.dimension, ranges)
-        loss = _ratio_loss(statistic, rate, level)
-        feasible = FeasibleSet(decompose(loss, system.penalized), radius.total, constant.norm_bound, box)
-        ends = (extreme_value(system.objective, feasible), extreme_value(-system.objective, feasible))
+    rule = radius_rule("wild")
+    radius = rule.at(level, rule.rests.value, split.kernel, member.rounding)
+    evidence = kernel_evidence(member, statistic, ConstantEnvelope(level * count**2), LossKind.V)
+    loss = _ratio_loss(statistic, rate, level)
+    with single_threaded():
+        # The ball is that of the wild radius.
+        constant = ends_of(member, rule, Grounds((evidence,), statistic, radius.uses), split.kernel).part
+        around = constraint_set(member, Grounds((evidence,), statistic, radius.uses), joint=False)[0]
+        solution = solve(replace(around, evidence=(replace(evidence, squared=loss),)), system.objective)
+    ends = (solution.upper, solution.lower)
     unclipped = (-ends[1].bound - start_error, ends[0].bound + start_error)
     if ends[0].status is SolveStatus.EMPTY:
         unclipped = (math.nan, math.nan)
     lower, upper, status = clip(unclipped, ranges.value)
     relative, identified = _identification(loss, statistic, system.objective)
-    sampled = start_error > 0
     premises = value_premises(
-        assumptions,
-        ranges,
-        [constant],
-        kernel=repr(kernel),
-        terminates=terminates,
-        sampled_starts=sampled,
-        anchored=False,
-        radius=rule,
+        problem, [constant], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA, growing=False
     )
     return AndersonRubinInterval(
         lower=lower,
         upper=upper,
-        normalized=_normalized(lower, upper, assumptions.discount),
+        normalized=_normalized(lower, upper, problem.assumptions.discount),
         unclipped=unclipped,
         status=status,
         identified=identified,
@@ -232,8 +257,8 @@ def anderson_rubin_interval(
         rate=rate,
         radius=radius,
         start_error=start_error,
-        delta=split,
-        count=len(data),
+        split=split,
+        count=count,
         certificates=ends,
         premises=(*premises, _limit_premise(system)),
     )
@@ -281,19 +306,23 @@ def _identification(loss: Quadratic, statistic: KernelStatistic, objective: Floa
     return float(values[0]), bool(values[0] >= -cut) and seen
 
 
-def _start_error(starts: StartStates, policy: Policy, features: FeatureMap | Precomputed, theta: FloatArray) -> float:
+def _start_error(problem: Problem, function_class: FunctionClass, theta: FloatArray) -> float:
     """The standard error of the mean of V_thetahat over sampled start states, or over sampled actions at known ones."""
-    if starts.exact and policy.exact:
+    if problem.start_is_exact:
         return 0.0
-    slopes = theta[: features.dimension]  # a constant does not vary
+    starts, policy, phi = problem.starts, problem.policy, function_class.feature_map
+    slopes = theta[: function_class.dimension]  # a constant does not vary
     if not starts.exact:
-        at_start = features.at_start if isinstance(features, Precomputed) else expected_features(features, starts.states, policy)
+        if phi is None:
+            at_start = function_class.columns(problem.experience).start
+        else:
+            at_start = expected_features(phi, starts.states, policy)
         values, weights = (at_start @ slopes)[:, None], np.ones(1)
-    elif isinstance(features, Precomputed):
+    elif phi is None:
         raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
     else:
         points = [np.concatenate([starts.states, branch.actions], axis=1) for branch in policy.branches(starts.states)]
-        values, weights = np.array([features(one) @ slopes for one in points]), starts.weights
+        values, weights = np.array([phi(each) @ slopes for each in points]), starts.weights
     if len(values) < 2:
         raise InvalidInput(
             "At least two sampled start states, or actions per state, are needed to see how far they differ. Got 1."
@@ -301,23 +330,25 @@ def _start_error(starts: StartStates, policy: Policy, features: FeatureMap | Pre
     return math.sqrt(float(weights**2 @ np.var(values, axis=0, ddof=1)) / len(values))
 
 
-def _check_class(features: object, rows: int, assumptions: Assumptions) -> None:
-    if not isinstance(features, FeatureMap | Precomputed):
-        name = type(features).__name__
+def _check_class(features: Features | Sequence[Features], problem: Problem) -> None:
+    classes, rows = as_classes(features), len(problem.data)
+    if len(classes) != 1 or classes[0].dimension is None:
+        name = f"{len(classes)} classes" if len(classes) != 1 else type(classes[0]).__name__
         raise InvalidInput(f"`features` must be one feature map or Precomputed, a class of few coefficients. Got {name}.")
-    coefficients = features.dimension + features.intercept
+    coefficients = classes[0].dimension + classes[0].intercept
     if coefficients >= rows:
         raise InvalidInput(f"`features` has {coefficients} coefficients, which leave nothing of {rows} transitions to judge by.")
-    if assumptions.misfit > 0:
+    if problem.assumptions.misfit > 0:
         raise InvalidInput("`misfit` must be 0 for an asymptotic interval, which takes the class to contain Q.")
 
 
-def _limit_premise(system: BellmanSystem) -> str:
+def _limit_premise(system: BellmanSystem) -> Statement:
     n, m = system.residuals.shape
-    return (
+    text = (
         f"Asymptotic: {n} transitions are many for {m} coefficients, and no few of them, logged or missed by chance, decide the "
         "value. Nothing is guaranteed at a given number of transitions."
     )
+    return premise("limit", text, ("rows", n), ("coefficients", m))
 
 
 def _normalized(lower: float, upper: float, discount: float) -> tuple[float, float]:

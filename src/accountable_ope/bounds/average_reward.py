@@ -36,42 +36,73 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..classes.features import Precomputed, RandomFourier, TabularFeatures
+from ..classes.function_class import Features, FunctionClass, as_classes
+from ..classes.ranges import ResidualRange
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import Assumptions, Range, ValueRanges
 from ..problem.contradictions import check_rewards
 from ..problem.policy import Policy
+from ..problem.problem import Experience
+from ..problem.statements import Statement, premise
 from ..problem.transitions import StartStates, Transitions
-from ..programs.ellipsoid_ball import decompose
-from ..programs.extreme import FeasibleSet, extreme_value, least_correction
 from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
 from ..radii.accounting import split_delta
-from ..radii.registry import LossKind, Radius, RadiusInputs, radius_rule
+from ..radii.member import Member
+from ..radii.registry import Approach, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.engines.tiles import Progress, TileOptions
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, ordered_pair, positive, probability_level
-from .interval import ClassCertificates, ValueInterval, clip, hull
-from .premises import ORDER, kernel_premise, reward_premise
+from .ends import class_ends
+from .evaluation import single_threaded
+from .interval import ClassCertificates, Interval, clip, hull
+from .premises import FIXED_SIZE, ORDER, kernel_premise, reward_premise
 
 UNIT = float(np.finfo(np.float64).eps)
 
-RelativeClass = RandomFourier | TabularFeatures | Precomputed
-"""The feature classes that are understood here; their own constant is ignored."""
-
 
 @dataclass(frozen=True)
-class _Declared:
-    """What the analyst asserts, checked."""
+class AverageReward:
+    """What the analyst asserts about a process that goes on for ever.
+
+    Parameters
+    ----------
+    reward_range : (low, high)
+        Every reward lies in it, and so does the average.
+    norm_bound : float, optional
+        ||theta|| <= norm_bound for Q plus *some* constant.
+    value_span : float, optional
+        The largest less the smallest value of V, the relative value of the target policy, over all states. At least one of the
+        two is needed. Both: the tighter consequence of either is used.
+    reward_noise : bool
+        True: the reward may be random given (s, a). False: it is a function of (s, a).
+
+    Examples
+    --------
+    >>> import accountable_ope as aope
+    >>> aope.AverageReward(reward_range=(0, 1), value_span=2)
+    AverageReward(reward_range=(0.0, 1.0), norm_bound=None, value_span=2.0, reward_noise=True)
+    """
 
     reward_range: Range
-    norm_bound: float | None
-    value_span: float | None
-    reward_noise: bool
+    norm_bound: float | None = None
+    value_span: float | None = None
+    reward_noise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.norm_bound is None and self.value_span is None:
+            raise InvalidInput(
+                "`norm_bound` or `value_span` is needed: nothing else bounds the relative value."
+            )
+        if not isinstance(self.reward_noise, bool):
+            raise InvalidInput(f"`reward_noise` must be True or False. Got {self.reward_noise!r}.")
+        object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
+        for name in ("norm_bound", "value_span"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive(getattr(self, name), name))
 
     @property
     def reward_width(self) -> float:
@@ -89,105 +120,117 @@ class _RelativeValues:
     span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range.
     """
 
-    features: RelativeClass
+    function_class: FunctionClass
     span: float
     largest: float
     norm_bound: float | None
     note: str
     ranges: ValueRanges
 
+    def assumptions(self, declared: AverageReward) -> Assumptions:
+        """The same as the assumptions of a value at discount 1."""
+        return Assumptions(
+            discount=1.0,
+            reward_range=declared.reward_range,
+            value_range=self.ranges.next_value,
+            norm_bound=declared.norm_bound,
+            reward_noise=declared.reward_noise,
+            terminates=False,
+        )
+
 
 def bound_average_reward(
     data: Transitions,
     policy: Policy,
+    assumptions: AverageReward,
     *,
-    reward_range: Range,
+    features: Features | Sequence[Features],
     kernel: Kernel,
-    features: RelativeClass | Sequence[RelativeClass],
-    norm_bound: float | None = None,
-    value_span: float | None = None,
-    reward_noise: bool = True,
     radius: str = "azuma",
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
-) -> ValueInterval:
+) -> Interval:
     """The largest and smallest eta over all (Q, eta) whose kernel Bellman loss is consistent with the data.
 
     max / min eta over (Z theta + eta 1 - v)'K(Z theta + eta 1 - v) / n^2 <= lambda_K, ||theta|| <= norm_bound and
     (eta - middle)^2 <= (half of the reward range)^2. With probability 1 - delta the interval contains the average reward of the
     target policy. There are no start states, so all of delta goes to the kernel event.
 
-    reward_range: every reward lies in it, and so does the average.
-    features:     RandomFourier, TabularFeatures or Precomputed (whose `at_start` is not used), or several: the hull of their
-                  intervals is valid if at least one of them contains Q. Their `intercept` is ignored, since a constant cancels.
-    norm_bound:   ||theta|| <= norm_bound for Q plus *some* constant.
-    value_span:   the largest less the smallest value of V, the relative value of the target policy, over all states.
-                  At least one of the two is needed. Both: the tighter consequence of either is used.
-    reward_noise: True: the reward may be random given (s, a). False: it is a function of (s, a).
+    Parameters
+    ----------
+    data : Transitions
+        Logged transitions, none of them terminated.
+    policy : Policy
+        The target policy.
+    assumptions : AverageReward
+        What the analyst asserts.
+    features : feature map, Precomputed, or a sequence of them
+        The class of Q functions (of Precomputed, `at_start` is not used), or several: the hull of their intervals is valid if at
+        least one of them contains Q. Their constant is ignored, since it cancels.
+    kernel, radius, delta, options, progress
+        As in `bound_value`; the radius is one number.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    InvalidInput
+        Where a row is terminated, a reward lies outside its range, or nothing bounds the relative value.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=20)
+    >>> facts = aope.AverageReward(reward_range=(0, 1), value_span=0.5)
+    >>> found = aope.bound_average_reward(data, mdp.policy, facts, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> found.estimand, found.check()
+    ('Average reward of the target policy', True)
     """
     rule = radius_rule(radius)
+    if rule.approach is not Approach.CONSTANT:
+        raise InvalidInput(f"`radius` of an average reward must be one number; {rule.name} is {rule.approach.value}.")
     split = split_delta(probability_level(delta), start_is_exact=True)
-    declared = _declared(reward_range, norm_bound, value_span, reward_noise)
-    _check_rows(data, declared)
-    given = list(features) if isinstance(features, Sequence) else [features]
-    if not given:
-        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
-    classes = [_relative_values(one, declared, exact_policy=policy.exact) for one in given]
-    systems = [_average_system(data, policy, one.features, declared.middle) for one in classes]
+    _check_rows(data, assumptions)
+    classes = [_relative_values(each, assumptions, exact_policy=policy.exact) for each in as_classes(features)]
+    # Nothing is asked of a start state; one row keeps the record valid.
+    experience = Experience(data, StartStates(data.next_states[:1]), policy, 1.0)
+    systems = [_average_system(experience, each.function_class, assumptions.middle) for each in classes]
     statistics = kernel_statistics(systems, kernel, options, progress)
-
-    parts, radii = [], []
-    # Small matrices: more than one BLAS thread only gets in its own way.
-    with threadpool_limits(limits=1, user_api="blas"):
-        for one, system, statistic in zip(classes, systems, statistics, strict=True):
-            inputs = RadiusInputs(len(data), one.ranges, kernel.supremum, split.kernel, len(data))
-            radii.append(rule.radius(inputs, _rounding(statistic, one, declared)))
-            parts.append(_solve_class(one, system, statistic, radii[-1], declared, kernel))
+    members = [
+        _member(values, system, statistic, kernel, assumptions)
+        for values, system, statistic in zip(classes, systems, statistics, strict=True)
+    ]
+    with single_threaded():
+        ends = [class_ends(member, rule, split.kernel, len(data)) for member in members]
+    parts = tuple(each.part for each in ends)
     unclipped = hull(parts, 0.0)
-    lower, upper, status = clip(unclipped, declared.reward_range)
-    widest = int(np.argmax([own.total for own in radii]))
-    facts = Assumptions(
-        discount=1.0,
-        reward_range=declared.reward_range,
-        value_range=classes[widest].ranges.next_value,
-        norm_bound=declared.norm_bound,
-        reward_noise=declared.reward_noise,
-        terminates=False,
-    )
-    return ValueInterval(
+    lower, upper, status = clip(unclipped, assumptions.reward_range)
+    widest = int(np.argmax([each.radius.total for each in ends]))
+    return Interval(
         lower=lower,
         upper=upper,
         unclipped=unclipped,
         status=status,
-        radius=radii[widest],
+        radius=ends[widest].radius,
         start_error=0.0,
-        delta=split,
-        assumptions=facts,
+        split=split,
+        assumptions=classes[widest].assumptions(assumptions),
         ranges=classes[widest].ranges,
-        certificates=tuple(parts),
+        certificates=parts,
         count=len(data),
         kernel=repr(kernel),
         terminates=False,
-        premises=_premises(facts, declared, classes, parts, kernel, exact_policy=policy.exact),
+        premises=_premises(assumptions, classes, parts, kernel, exact_policy=policy.exact),
         estimand="Average reward of the target policy",
     )
 
 
-def _declared(reward_range: Range, norm_bound: float | None, value_span: float | None, reward_noise: bool) -> _Declared:
-    if norm_bound is None and value_span is None:
-        raise InvalidInput("`norm_bound` or `value_span` is needed: nothing else bounds the relative value, and so a residual.")
-    if not isinstance(reward_noise, bool):
-        raise InvalidInput(f"`reward_noise` must be True or False. Got {reward_noise!r}.")
-    return _Declared(
-        ordered_pair(reward_range, "reward_range"),
-        None if norm_bound is None else positive(norm_bound, "norm_bound"),
-        None if value_span is None else positive(value_span, "value_span"),
-        reward_noise,
-    )
-
-
-def _check_rows(data: Transitions, declared: _Declared) -> None:
+def _check_rows(data: Transitions, declared: AverageReward) -> None:
     """Raise where the data contradict a process that goes on for ever and pays within the range."""
     if data.terminated.any():
         count, row = int(data.terminated.sum()), int(np.argmax(data.terminated))
@@ -198,12 +241,14 @@ def _check_rows(data: Transitions, declared: _Declared) -> None:
     check_rewards(data, declared.reward_range)
 
 
-def _relative_values(features: RelativeClass, declared: _Declared, *, exact_policy: bool) -> _RelativeValues:
+def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_policy: bool) -> _RelativeValues:
     """The ranges of the module's first lines, for one class."""
-    plain, diameter = _without_constant(features)
+    if given.dimension is None:
+        raise InvalidInput(f"`features` must be a feature map or Precomputed for an average reward. Got {type(given).__name__}.")
+    plain = given.without_constant()
     of_norm = math.inf
-    if declared.norm_bound is not None and diameter is not None:
-        of_norm = declared.norm_bound * diameter
+    if declared.norm_bound is not None and math.isfinite(plain.diameter):
+        of_norm = declared.norm_bound * plain.diameter
     of_span = math.inf if declared.value_span is None else declared.value_span
     if math.isinf(min(of_norm, of_span)):
         raise InvalidInput(
@@ -214,10 +259,9 @@ def _relative_values(features: RelativeClass, declared: _Declared, *, exact_poli
     span = min(of_norm, of_span) if exact_policy else q_span
     largest = 0.5 * q_span
     norm_bound, note = declared.norm_bound, ""
-    if isinstance(plain, TabularFeatures):
-        implied = math.sqrt(plain.dimension) * largest
-        if norm_bound is None or implied < norm_bound:
-            norm_bound, note = implied, "The norm bound follows from the span of Q over the listed points."
+    implied = plain.norm_of_values(largest)
+    if implied < (math.inf if norm_bound is None else norm_bound):
+        norm_bound, note = implied, "The norm bound follows from the span of Q over the listed points."
     ranges = ValueRanges(
         value=declared.reward_range,
         next_value=(-largest, largest),
@@ -227,28 +271,14 @@ def _relative_values(features: RelativeClass, declared: _Declared, *, exact_poli
     return _RelativeValues(plain, span, largest, norm_bound, note, ranges)
 
 
-def _without_constant(features: RelativeClass) -> tuple[RelativeClass, float | None]:
-    """The class without its constant, and sup ||phi(x) - phi(y)|| where that is known."""
-    if isinstance(features, RandomFourier):
-        return replace(features, intercept=False), 2.0
-    if isinstance(features, TabularFeatures):
-        return TabularFeatures(features.points, intercept=False), math.sqrt(2)
-    if isinstance(features, Precomputed):
-        # Nothing is asked of a start state; one row keeps the record valid.
-        return Precomputed(features.at_data, features.at_next, features.at_next[:1], intercept=False), None
-    raise InvalidInput(
-        f"`features` must be RandomFourier, TabularFeatures or Precomputed for an average reward. Got {type(features).__name__}."
-    )
-
-
-def _average_system(data: Transitions, policy: Policy, features: RelativeClass, middle: float) -> BellmanSystem:
+def _average_system(experience: Experience, function_class: FunctionClass, middle: float) -> BellmanSystem:
     """[Z | 1], v - middle and the unit vector of eta - middle; the start state that a system needs does not enter."""
-    plain = bellman_system(data, StartStates(data.next_states[:1]), policy, features, 1.0)
+    plain = bellman_system(experience, function_class)
     eta = np.append(np.zeros(plain.dimension), 1.0)
     u = np.append(eta, 1.0)  # what lies in a box is eta, not Q
     return replace(
         plain,
-        residuals=np.column_stack([plain.residuals, np.ones(len(data))]),
+        residuals=np.column_stack([plain.residuals, np.ones(len(plain.target))]),
         target=plain.target - middle,
         objective=eta,
         penalized=np.append(plain.penalized, False),
@@ -258,48 +288,40 @@ def _average_system(data: Transitions, policy: Policy, features: RelativeClass, 
     )
 
 
-def _rounding(statistic: KernelStatistic, one: _RelativeValues, declared: _Declared) -> float:
+def _member(
+    values: _RelativeValues, system: BellmanSystem, statistic: KernelStatistic, kernel: Kernel, declared: AverageReward
+) -> Member:
+    """One class, its ball and box."""
+    facts = values.assumptions(declared)
+    return Member(
+        name=repr(values.function_class),
+        system=system,
+        statistic=statistic,
+        kernel=kernel,
+        ranges=values.ranges,
+        residuals=ResidualRange(facts, values.ranges, terminates=False, diameter=math.inf),
+        box=_average_box(system.objective, declared),
+        norm=values.norm_bound,
+        largest_norm=None,
+        misfit=0.0,
+        rounding=_rounding(statistic, values, declared),
+        note=values.note,
+    )
+
+
+def _rounding(statistic: KernelStatistic, values: _RelativeValues, declared: AverageReward) -> float:
     """kernel_error * (|Z||theta| + |v| + |eta|)^2 in root mean square: how far rounding can move the loss of the true (Q, eta).
 
     v and eta count from the middle of the rewards. Without a norm bound, sqrt(m) Qmax stands for it: larger
     coefficients cancel each other, which no norm bound worth declaring allows.
     """
     m = statistic.dimension
-    norm = math.sqrt(m) * one.largest if one.norm_bound is None else one.norm_bound
+    norm = math.sqrt(m) * values.largest if values.norm_bound is None else values.norm_bound
     size = norm * float(np.linalg.norm(statistic.column_scale[: m - 1])) + float(statistic.column_scale[m])
     return statistic.kernel_error * (size + 0.5 * declared.reward_width) ** 2
 
 
-def _solve_class(
-    one: _RelativeValues, system: BellmanSystem, statistic: KernelStatistic, radius: Radius, declared: _Declared, kernel: Kernel
-) -> ClassCertificates:
-    """Both ends of one feature class."""
-    loss = statistic.v_loss() if radius.loss is LossKind.V else statistic.u_loss()
-    decomposition = decompose(loss, system.penalized)
-    correction = least_correction(decomposition, radius.total) if decomposition.convex else None
-    feasible = FeasibleSet(decomposition, radius.total, one.norm_bound, _average_box(system.objective, declared))
-    upper = extreme_value(system.objective, feasible)
-    lower = extreme_value(-system.objective, feasible)
-    misfit = 0.0
-    if feasible.empty and radius.loss is LossKind.V and kernel.nonnegative and statistic.kappa > 0:
-        # A function that differs from Q by at most e everywhere has, with the true eta, residuals that differ by at most 2 e.
-        over_ball = FeasibleSet(decomposition, radius.total, one.norm_bound).least_loss.lower_bound
-        misfit = max(0.0, math.sqrt(max(over_ball, 0.0)) - math.sqrt(radius.total)) / (2 * statistic.kappa)
-    return ClassCertificates(
-        features=repr(one.features),
-        upper=upper,
-        lower=lower,
-        norm_bound=one.norm_bound,
-        least_norm=None if correction is None else float(np.linalg.norm(correction[system.penalized])),
-        least_loss=feasible.least_loss.lower_bound,
-        misfit=misfit,
-        statistic=statistic,
-        note=one.note,
-        offset=system.offset,
-    )
-
-
-def _average_box(eta: FloatArray, declared: _Declared) -> Constraint | None:
+def _average_box(eta: FloatArray, declared: AverageReward) -> Constraint | None:
     """(eta - middle)^2 <= half^2, as an average of rewards lies where rewards do.
 
     Over a convex set this is what clipping does; it decides whether any eta in the range is consistent, and it is what bounds eta
@@ -314,30 +336,35 @@ def _average_box(eta: FloatArray, declared: _Declared) -> Constraint | None:
 
 
 def _premises(
-    facts: Assumptions,
-    declared: _Declared,
+    declared: AverageReward,
     classes: Sequence[_RelativeValues],
     parts: Sequence[ClassCertificates],
     kernel: Kernel,
     *,
     exact_policy: bool,
-) -> tuple[str, ...]:
-    """In words, everything that must be true for the guarantee."""
-    lines = [
+) -> tuple[Statement, ...]:
+    """Everything that must be true for the guarantee."""
+    found = [
         ORDER,
-        reward_premise(facts),
-        "The process goes on for ever, and under the target policy its long-run average reward is the same from every state.",
+        reward_premise(classes[0].assumptions(declared)),
+        premise(
+            "average",
+            "The process goes on for ever, and under the target policy its long-run average reward is the same from every state.",
+        ),
     ]
     if declared.value_span is not None:
-        lines.append(f"The relative value V of the target policy differs by at most {declared.value_span:g} between states.")
+        text = f"The relative value V of the target policy differs by at most {declared.value_span:g} between states."
+        found.append(premise("value-span", text, ("span", declared.value_span)))
     names = " or ".join(part.features for part in parts)
-    lines.append(f"Q plus some constant lies in the class of {names}, chosen without looking at these data.")
+    text = f"Q plus some constant lies in the class of {names}, chosen without looking at these data."
+    found.append(premise("class", text, ("class", names)))
     if declared.norm_bound is not None:
-        lines.append(f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared.")
-    elif any(one.norm_bound is None for one in classes):
-        lines.append("No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span.")
+        text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
+        found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))
+    elif any(each.norm_bound is None for each in classes):
+        text = "No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span."
+        found.append(premise("rounding", text))
     what = "V" if exact_policy else "Q"
-    spans = " or ".join(dict.fromkeys(f"{one.span:.4g}" for one in classes))
-    lines.append(f"From these follows: {what} has a span of at most {spans}; a constant of Q cancels and is left out.")
-    lines.append(kernel_premise(repr(kernel)))
-    return tuple(lines)
+    spans = " or ".join(dict.fromkeys(f"{each.span:.4g}" for each in classes))
+    text = f"From these follows: {what} has a span of at most {spans}; a constant of Q cancels and is left out."
+    return (*found, premise("span", text), kernel_premise(repr(kernel)), FIXED_SIZE)

@@ -1,4 +1,4 @@
-"""Post-hoc diagnosis and correction of an existing Q estimate (Algorithm 2)."""
+"""Diagnosis and correction of an existing Q estimate (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -6,52 +6,28 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from ..classes.features import FeatureMap, KernelSections, Precomputed
+from ..classes.features import FeatureMap
+from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
-from ..problem.assumptions import Assumptions
-from ..problem.policy import Policy, state_action_points
-from ..problem.transitions import StartStates, Transitions
+from ..problem.problem import Problem
 from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
 from ..programs.extreme import least_correction
-from ..radii.registry import LossKind, Radius, radius_rule
-from ..statistics.bellman import AnchorValues, QFunction, bellman_system, q_at, q_expected
+from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.engines.tiles import Progress, TileOptions
+from ..statistics.estimates import AnyQ, as_function, q_at
 from ..statistics.witness import Witness, witness
-from ..validation import FloatArray, vector
-from .interval import Status, ValueInterval
-from .value import DEFAULT_RADIUS, bound_ladder
-
-
-@runtime_checkable
-class ValuePredictor(Protocol):
-    """What fitted estimators of other libraries look like."""
-
-    def predict_value(self, states: Any, actions: Any) -> Any: ...
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class QColumns:
-    """An existing Q as columns: at the data, and averaged over the target policy at the next and at the start states."""
-
-    at_data: FloatArray
-    at_next: FloatArray
-    at_start: FloatArray
-
-    def __init__(self, at_data: Any, at_next: Any, at_start: Any) -> None:
-        for name, values in (("at_data", at_data), ("at_next", at_next), ("at_start", at_start)):
-            object.__setattr__(self, name, vector(values, name))
-
-
-AnyQ = QFunction | ValuePredictor | QColumns
-AnyClass = FeatureMap | KernelSections | Precomputed
+from ..validation import FloatArray, probability_level
+from .evaluation import Evaluation, evaluate, refuse_unfit
+from .interval import Interval, Status, ends_text, result_html
+from .premises import BEFORE_THE_DATA, Choice
 
 
 class Verdict(Enum):
@@ -79,48 +55,89 @@ class Diagnosis:
     loss: float
     radius: Radius
     verdict: Verdict
-    interval: ValueInterval
+    interval: Interval
     witness: Witness
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
+
+    def _repr_html_(self) -> str:
+        return result_html(
+            f"{self.verdict.name}: {self.verdict.value}",
+            self.interval.status,
+            (
+                ("estimate of the value", f"{self.estimate:.4g}"),
+                ("kernel Bellman loss", f"{self.loss:.3g}, radius {self.radius.total:.3g} ({self.radius.name})"),
+                ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
+            ),
+            self.interval.premises,
+        )
 
     @property
     def inside(self) -> bool:
         """Whether the estimate's own value lies in the interval."""
-        return self.interval.lower <= self.estimate <= self.interval.upper
+        return self.estimate in self.interval
 
 
 def diagnose(
     q: AnyQ,
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
+    features: Features | Sequence[Features],
     kernel: Kernel,
-    features: AnyClass | Sequence[AnyClass],
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
+    chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Is this estimate consistent with the data, what does it imply for the value, and where is it wrong?
 
-    The norm bound of the assumptions is on the true Q minus the estimate. The estimate may have been fitted on the same data: the
-    event behind the guarantee is about the true Q alone.
+    Parameters
+    ----------
+    q : callable, object with `predict_value`, or QColumns
+        The estimate. It may have been fitted on the same data: the event behind the guarantee is about the true Q alone.
+    problem : Problem
+        The question. The norm bound of its assumptions is on the true Q minus the estimate.
+    features, kernel, radius, delta, chosen, options, progress
+        As in `bound_value`; the class is estimate + features.
+
+    Returns
+    -------
+    Diagnosis
+        The verdict, the interval around the estimate, and the witness of where it is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=20)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=20, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> far_too_high = lambda states, actions: np.full(len(states), 8.0)
+    >>> aope.diagnose(far_too_high, problem, features=mdp.features(), kernel=aope.Gaussian(1.0)).verdict.name
+    'REJECTED'
     """
-    anchor = anchor_values(q, data, starts, policy)
-    interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
+    _refuse_early(problem, features, kernel, radius, delta)
+    evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=chosen, options=options, progress=progress)
+    return diagnosis_of(evaluation, radius, delta)
+
+
+def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis:
+    """The diagnosis of the Q at which an evaluation is anchored."""
+    interval = evaluation.bound(radius, delta)
+    system = evaluation.systems[0]
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
     allowed = allowed_loss(interval, np.zeros(statistic.dimension))
-    residuals = data.rewards + assumptions.discount * np.where(data.terminated, 0.0, anchor.at_next) - anchor.at_data
-    points = state_action_points(data.states, data.actions, policy)
     return Diagnosis(
-        estimate=float(starts.weights @ anchor.at_start),
+        estimate=system.offset,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
         verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
         interval=interval,
-        witness=witness(residuals, points, kernel),
+        witness=witness(system.target, system.points, evaluation.kernel),
     )
 
 
@@ -151,11 +168,14 @@ class Correction:
     loss_after: float
     least_loss: float
     radius: Radius
-    interval: ValueInterval
+    interval: Interval
     note: str
     q: AnyQ
     features: FeatureMap | None
     action_vectors: FloatArray | None
+
+    def __repr__(self) -> str:
+        return f"Correction({self.status.name}, {self.estimate_before:.4g} -> {self.estimate_after:.4g}, norm {self.norm:.4g})"
 
     @property
     def change(self) -> LinearQ:
@@ -166,7 +186,7 @@ class Correction:
 
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
         """The corrected Q."""
-        return np.asarray(q_at(_as_function(self.q), states, actions) + self.change(states, actions))
+        return np.asarray(q_at(as_function(self.q), states, actions) + self.change(states, actions))
 
     predict_value = __call__
 
@@ -183,31 +203,71 @@ class CorrectedQ:
     change: LinearQ
 
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
-        return np.asarray(q_at(_as_function(self.q), states, actions) + self.change(states, actions))
+        return np.asarray(q_at(as_function(self.q), states, actions) + self.change(states, actions))
 
     predict_value = __call__
 
 
 def correct(
     q: AnyQ,
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
+    features: Features,
     kernel: Kernel,
-    features: AnyClass,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
+    chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Correction:
-    """min ||theta||^2 subject to loss(estimate + theta'phi) <= radius: zero exactly when the estimate is consistent already."""
+    """min ||theta||^2 subject to loss(estimate + theta'phi) <= radius: zero exactly when the estimate is consistent already.
+
+    Parameters
+    ----------
+    q : callable, object with `predict_value`, or QColumns
+        The estimate.
+    problem : Problem
+        The question.
+    features : feature map or FunctionClass
+        The one class in which the change is looked for.
+    kernel, radius, delta, chosen, options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    Correction
+        The change of least norm, the value before and after, and the interval around the estimate.
+
+    Raises
+    ------
+    InvalidInput
+        Where the radius bounds a U-statistic, which is not convex, or several classes are given.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=20)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=20, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> far_too_high = lambda states, actions: np.full(len(states), 8.0)
+    >>> found = aope.correct(far_too_high, problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> found.status.name, found.loss_after < found.loss_before
+    ('CORRECTED', True)
+    """
+    _refuse_early(problem, features, kernel, radius, delta)
+    evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=chosen, options=options, progress=progress)
+    return correction_of(evaluation, q, radius, delta)
+
+
+def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) -> Correction:
+    """The correction of the Q at which an evaluation is anchored."""
     if radius_rule(radius).loss is not LossKind.V:
         raise InvalidInput(f"`radius` of a correction must bound the V-statistic, which is convex. Got {radius!r}.")
-    anchor = anchor_values(q, data, starts, policy)
-    interval = _anchored(anchor, data, starts, policy, assumptions, kernel, features, radius, delta, options, progress)
-    system = bellman_system(data, starts, policy, features, assumptions.discount, anchor)
+    if len(evaluation.classes) != 1:
+        raise InvalidInput(f"`features` of a correction must be one class. Got {len(evaluation.classes)}.")
+    interval, system = evaluation.bound(radius, delta), evaluation.systems[0]
     part = interval.certificates[0]
     loss = part.statistic.v_loss()
     decomposition = decompose(loss, np.ones(system.dimension, dtype=bool))
@@ -218,11 +278,10 @@ def correct(
         status = CorrectionStatus.INFEASIBLE if found is None else CorrectionStatus.CORRECTED
         theta = theta if found is None else found
     after = system.offset + float(system.objective @ theta)
-    norm = float(np.linalg.norm(theta))
     return Correction(
         status=status,
         theta=theta,
-        norm=norm,
+        norm=float(np.linalg.norm(theta)),
         estimate_before=system.offset,
         estimate_after=after,
         loss_before=loss.a0,
@@ -233,45 +292,40 @@ def correct(
         note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalized])), part.norm_bound, status),
         q=q,
         features=system.features,
-        action_vectors=policy.action_vectors,
+        action_vectors=evaluation.problem.policy.action_vectors,
     )
 
 
-def allowed_loss(interval: ValueInterval, theta: FloatArray) -> float:
+def allowed_loss(interval: Interval, theta: FloatArray) -> float:
     """The largest loss that chance allows to estimate + theta'phi, were it the true Q.
 
-    One number for a constant radius. A radius that follows the variance is U(w, V_n)^2 / n^2 at the variance of this very Q, w
-    the declared width of the residuals: that Q lies in the class is not needed for it.
+    One number for a constant radius; U(w, V_n)^2 / n^2 at the variance of this very Q for one that follows it, w the declared
+    width of the residuals: that Q lies in the class is not needed for it.
     """
-    part = interval.certificates[0]
-    if part.tightening is None:
-        return interval.radius.total
-    one = part.tightening.tight.evidence[0]
-    variance = one.variance(theta) * one.count**2
-    u, _ = one.envelope.bound(part.tightening.tight.range.declared * one.reach, np.array([max(variance, 0.0)]))
-    return float(u[0]) ** 2 / one.count**2 + interval.radius.rounding
+    constraints = interval.certificates[0].constraints
+    return constraints.evidence[0].allowed(constraints.range.declared, theta)
 
 
-def _least_change(interval: ValueInterval, decomposition: Decomposition) -> FloatArray | None:
+def _least_change(interval: Interval, decomposition: Decomposition) -> FloatArray | None:
     """The theta of least norm whose loss is allowed; None when not even the least loss is.
 
     Where the radius follows the variance, its square lies below p + q V_n, with equality at one variance: the theta of least norm
     with loss - q V_n / n^2 <= p / n^2 is the answer once that variance is its own.
     """
-    part = interval.certificates[0]
-    if part.tightening is None:
+    constraints = interval.certificates[0].constraints
+    evidence = constraints.evidence[0]
+    if not constraints.follows_variance:
         return least_correction(decomposition, interval.radius.total)
-    one, rounding = part.tightening.tight.evidence[0], interval.radius.rounding
-    step = part.tightening.tight.range.declared * one.reach
-    squared = SquaredEnvelope(one.envelope, step, one.count * step**2)
+    step = constraints.range.declared * evidence.reach
+    squared = SquaredEnvelope(evidence.envelope, step, evidence.count * step**2)
     least = decomposition.least_loss(None).theta
-    if one.squared(least) > allowed_loss(interval, least):
+    if evidence.squared(least) > allowed_loss(interval, least):
         return None
     theta = least
     for _ in range(50):
-        affine = squared.touching(one.variance(theta) * one.count**2)
-        joint = decompose(difference(one.squared, one.variance, affine.rate), decomposition.mask)
-        limit = affine.level / one.count**2 + rounding
+        affine = squared.touching(evidence.variance(theta) * evidence.count**2)
+        joint = decompose(difference(evidence.squared, evidence.variance, affine.rate), decomposition.mask)
+        limit = affine.level / evidence.count**2 + evidence.rounding
         found = joint.least_norm(limit) if joint.convex else least_correction(decomposition, allowed_loss(interval, theta))
         if found is None:
             break
@@ -279,76 +333,26 @@ def _least_change(interval: ValueInterval, decomposition: Decomposition) -> Floa
         if moved <= 1e-9 * float(np.linalg.norm(theta)):
             break
     inside, outside = 1.0, 0.0  # towards the least loss, should the last step have ended just outside
-    if one.squared(theta) > allowed_loss(interval, theta):
+    if evidence.squared(theta) > allowed_loss(interval, theta):
         for _ in range(60):
             middle = 0.5 * (inside + outside)
             point = theta + middle * (least - theta)
-            inside, outside = (middle, outside) if one.squared(point) <= allowed_loss(interval, point) else (inside, middle)
+            inside, outside = (middle, outside) if evidence.squared(point) <= allowed_loss(interval, point) else (inside, middle)
         theta = theta + inside * (least - theta)
     return theta
 
 
-def anchor_values(q: AnyQ, data: Transitions, starts: StartStates, policy: Policy) -> AnchorValues:
-    """An estimate at the data, and averaged over the target policy at the next and at the start states."""
-    if isinstance(q, QColumns):
-        if len(q.at_data) != len(data) or len(q.at_next) != len(data) or len(q.at_start) != len(starts):
-            raise InvalidInput(
-                f"Columns of q must have {len(data)}, {len(data)} and {len(starts)} rows (data, next, start). "
-                f"Got {len(q.at_data)}, {len(q.at_next)}, {len(q.at_start)}."
-            )
-        return AnchorValues(q.at_data, q.at_next, q.at_start)
-    function = _as_function(q)
-    live = ~data.terminated
-    at_next = np.zeros(len(data))
-    at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
-    at_start = q_expected(function, starts.states, policy, finite=data.finite_actions)
-    return AnchorValues(q_at(function, data.states, data.actions), at_next, at_start)
+def _refuse_early(problem: Problem, features: Features | Sequence[Features], kernel: Kernel, radius: str, delta: float) -> None:
+    """What is wrong is said before any work."""
+    probability_level(delta)
+    refuse_unfit([radius_rule(radius)], as_classes(features), kernel, problem)
 
 
-def _anchored(
-    anchor: AnchorValues,
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
-    assumptions: Assumptions,
-    kernel: Kernel,
-    features: AnyClass | Sequence[AnyClass],
-    radius: str,
-    delta: float,
-    options: TileOptions | None,
-    progress: Progress | None,
-) -> ValueInterval:
-    """The post-hoc interval: the class is anchor + features."""
-    return bound_ladder(
-        data,
-        starts,
-        policy,
-        assumptions=assumptions,
-        kernel=kernel,
-        features=features,
-        radii=(radius,),
-        delta=delta,
-        options=options,
-        progress=progress,
-        anchor=anchor,
-    )[0]
-
-
-def _as_function(q: AnyQ) -> QFunction:
-    if isinstance(q, QColumns):
-        raise InvalidInput("This estimate is known at the rows only: it was given as columns.")
-    if callable(q):
-        return q
-    if isinstance(q, ValuePredictor):
-        return q.predict_value
-    raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
-
-
-def outside_note(interval: ValueInterval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
+def outside_note(interval: Interval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
     """Why a corrected value may lie outside the post-hoc interval."""
     if status is CorrectionStatus.INFEASIBLE or interval.status is Status.INCONSISTENT:
         return ""
-    if interval.lower <= after <= interval.upper:
+    if after in interval:
         return ""
     if norm_bound is not None and norm > norm_bound:
         return (

@@ -12,28 +12,23 @@ the norm, the radius and the ends enlarged accordingly, bounds the value for eve
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..classes.features import RandomFourier
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
-from ..problem.assumptions import Assumptions
-from ..problem.policy import Policy
-from ..problem.transitions import StartStates, Transitions
-from ..radii.accounting import DeltaSplit, start_radius
-from ..radii.registry import LossKind, RadiusInputs, radius_rule
-from ..statistics.bellman import bellman_system
+from ..problem.problem import Problem
+from ..problem.statements import premise
+from ..programs.envelope import ConstantEnvelope
+from ..radii.accounting import split_delta, start_radius
+from ..radii.registry import Approach, LossKind, radius_rule
 from ..statistics.engines.tiles import Progress, TileOptions
-from ..statistics.statistic import kernel_statistic
 from ..validation import number, probability_level
-from .interval import ValueInterval, clip, hull
-from .premises import value_premises
-from .solving import check_one_step, effective_starts, prepare_ranges, rounding_slack, solve_class
-
-FEATURE_SHARE = 0.5
-"""The share of delta given to the draw of the features, a third of it to each of the three events."""
+from .ends import ends_of
+from .evaluation import evaluate, single_threaded
+from .interval import Interval, clip, hull
+from .premises import BEFORE_THE_DATA, value_premises
 
 
 @dataclass(frozen=True)
@@ -58,81 +53,89 @@ def enlargement(
 
 
 def bound_by_finite_features(
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
-    kernel: Kernel,
     features: RandomFourier,
+    kernel: Kernel,
     coefficient_variance: float,
     radius: str = "azuma",
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
-) -> ValueInterval:
+) -> Interval:
     """An interval for every Q in the ball of the RKHS that the random features approximate, not only for those in their span.
 
     The norm bound is that of the RKHS of E_w cos cos = exp(-||x - y||^2 / (2 h^2)) / 2. With few features the slack exceeds the
     range of values, and the result is VACUOUS: use KernelSections, whose slack is computed, instead.
+
+    Parameters
+    ----------
+    problem : Problem
+        The question, with a norm bound that is a number.
+    features : RandomFourier
+        The random features, drawn independently of the data.
+    kernel : Kernel
+        The test kernel, without negative values.
+    coefficient_variance : float
+        A bound on the variance of the squared coefficients of Q: an assertion.
+    radius, delta, options, progress
+        As in `bound_value`; the radius is one number for the V-statistic.
+
+    Returns
+    -------
+    Interval
     """
-    probability_level(delta)
-    if not isinstance(assumptions.norm_bound, float):
+    facts, ranges = problem.assumptions, problem.ranges
+    if not isinstance(facts.norm_bound, float):
         raise InvalidInput("`norm_bound` must be a number here: the slack of finitely many features is proportional to it.")
     if number(coefficient_variance, "coefficient_variance") < 0:
         raise InvalidInput(f"`coefficient_variance` must not be negative. Got {coefficient_variance!r}.")
     rule = radius_rule(radius)
-    if rule.loss is not LossKind.V or not kernel.nonnegative:
-        raise InvalidInput("The theorem needs a radius for the V-statistic and a kernel without negative values.")
-    check_one_step(assumptions, policy)
-    ranges, terminates = prepare_ranges(data, assumptions)
-    exact = starts.exact and policy.exact
-    for_features, for_data = FEATURE_SHARE * delta, (1 - FEATURE_SHARE) * delta
-    split = DeltaSplit(delta, kernel=for_data if exact else 0.9 * for_data, start=0.0 if exact else 0.1 * for_data)
-    start_error = 0.0 if exact else start_radius(ranges.span, effective_starts(starts, policy), split.start)
-    system = bellman_system(data, starts, policy, features, assumptions.discount)
-    statistic = kernel_statistic(system, kernel, options, progress)
-    inputs = RadiusInputs(len(data), ranges, kernel.supremum, split.kernel, len(data))
-    proved = rule.radius(inputs, rounding_slack(statistic, assumptions, ranges, system))
+    if rule.loss is not LossKind.V or rule.approach is not Approach.CONSTANT or not kernel.nonnegative:
+        raise InvalidInput("The theorem needs a constant radius for the V-statistic and a kernel without negative values.")
+    split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact, random_features=True)
+    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, problem.effective_starts, split.start)
+    evaluation = evaluate(problem, features=features, kernel=kernel, options=options, progress=progress)
+    member = evaluation.member(0)
+    grounds = rule.evidence(member, split.kernel, len(problem.data))
+    proved = grounds.evidence[0]
     larger = enlargement(
-        features.dimension, assumptions.norm_bound, coefficient_variance, statistic.kappa, assumptions.discount, for_features / 3
+        features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, split.features / 3
     )
-    wider = dataclasses.replace(proved, level=(math.sqrt(proved.level) + larger.root_radius) ** 2)
-    facts = dataclasses.replace(assumptions, norm_bound=larger.norm_bound)
-    part = dataclasses.replace(
-        solve_class(f"the RKHS of {features!r}", system, statistic, wider, facts, ranges),
-        missed=larger.slack,
-        norm_bound=assumptions.norm_bound,
-    )
+    level = (math.sqrt(proved.bound(0.0, 0.0)) + larger.root_radius) ** 2
+    wider = replace(proved, envelope=ConstantEnvelope(level * proved.count**2))
+    with single_threaded():
+        ends = ends_of(
+            replace(member, name=f"the RKHS of {features!r}", norm=larger.norm_bound),
+            rule,
+            replace(grounds, evidence=(wider,)),
+            split.kernel,
+        )
+    part = replace(ends.part, missed=larger.slack, norm_bound=facts.norm_bound)
     unclipped = hull([part], start_error)
     lower, upper, status = clip(unclipped, ranges.value)
-    premises = value_premises(
-        assumptions,
-        ranges,
-        [part],
-        kernel=repr(kernel),
-        terminates=terminates,
-        sampled_starts=not exact,
-        anchored=False,
-        radius=rule,
-    )
-    return ValueInterval(
+    premises = value_premises(problem, [part], rule, kernel=repr(kernel), anchored=False, chosen=BEFORE_THE_DATA, growing=False)
+    return Interval(
         lower=lower,
         upper=upper,
         unclipped=unclipped,
         status=status,
-        radius=wider,
+        radius=ends.radius,
         start_error=start_error,
-        delta=split,
-        assumptions=assumptions,
+        split=split,
+        assumptions=facts,
         ranges=ranges,
         certificates=(part,),
-        count=len(data),
+        count=len(problem.data),
         kernel=repr(kernel),
-        terminates=terminates,
+        terminates=problem.terminates,
         premises=(
             *premises,
-            f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "
-            "drawn at random, independently of the data.",
+            premise(
+                "random-features",
+                f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features "
+                "were drawn at random, independently of the data.",
+                ("coefficient_variance", coefficient_variance),
+            ),
         ),
     )

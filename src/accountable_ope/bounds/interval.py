@@ -10,7 +10,9 @@ from enum import Enum
 import numpy as np
 
 from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.statements import Statement, advice, doubt
 from ..programs.certificate import Certificate, SolveStatus
+from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
 from ..radii.registry import Guarantee, Radius
@@ -33,16 +35,17 @@ class Status(Enum):
 
 @dataclass(frozen=True, eq=False)
 class ClassCertificates:
-    """What one feature class contributes: both ends with their certificates, or the proof that it is inconsistent.
+    """What one class of Q contributes: both ends with their certificates, or the proof that it is inconsistent.
 
     least_loss is the smallest loss over ball and box. misfit: where the class is inconsistent, every function of it differs
     from Q somewhere by at least this much, with probability 1 - delta. offset is the value of the Q at which the class is
     anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program. tightening:
-    the iteration behind a radius that follows the variance. chance_loss: sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the
+    the rounds behind a radius that follows the variance. chance_loss: sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the
     loss is least; about the mean loss of the true Q, were it in the class (NaN: not computed).
     """
 
     features: str
+    constraints: ConstraintSet
     upper: Certificate
     lower: Certificate
     norm_bound: float | None
@@ -55,6 +58,9 @@ class ClassCertificates:
     missed: float = 0.0
     tightening: Tightening | None = None
     chance_loss: float = math.nan
+
+    def __repr__(self) -> str:
+        return f"ClassCertificates({self.features}, {self.upper.status.name}, {self.lower.status.name})"
 
     @property
     def consistent(self) -> bool:
@@ -76,15 +82,8 @@ class ClassCertificates:
         """Both certificates hold, and their loss constraints are those that the statistic gives."""
         if not (self.upper.check().valid and self.lower.check().valid):
             return False
-        if self.tightening is not None and not self.tightening.check(self.upper, self.lower):
-            return False
-        return self._same_loss()
-
-    def _same_loss(self) -> bool:
         if self.tightening is not None:
-            evidence, loss = self.tightening.tight.evidence[0], self.statistic.v_loss()
-            same = np.array_equal(evidence.squared.A, loss.A) and np.array_equal(evidence.squared.a, loss.a)
-            return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
+            return self.tightening.check(self.upper, self.lower) and self._same_evidence()
         loss = self.upper.constraints[0].quadratic
         m = self.statistic.dimension  # an unseen part of an RKHS is one more variable, after those of the statistic
         return any(
@@ -92,12 +91,32 @@ class ClassCertificates:
             for q in (self.statistic.v_loss(), self.statistic.u_loss())
         )
 
+    def _same_evidence(self) -> bool:
+        evidence, loss = self.constraints.evidence[0], self.statistic.v_loss()
+        same = np.array_equal(evidence.squared.A, loss.A) and np.array_equal(evidence.squared.a, loss.a)
+        return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
+
 
 @dataclass(frozen=True, eq=False)
-class ValueInterval:
-    """lower <= value of the target policy <= upper with probability 1 - delta, if the assumptions hold.
+class Interval:
+    """lower <= value of the target policy <= upper with probability 1 - delta, if the premises hold.
 
-    unclipped holds the ends before they were cut to the range of values that the assumptions allow.
+    Made by `bound_value` and its relatives. `value in interval` and `interval.width` do what they say.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends, cut to the range of values that the assumptions allow; NaN where the status is INCONSISTENT.
+    status : Status
+        OK, VACUOUS or INCONSISTENT.
+    premises, doubts : tuple of Statement
+        What must be true for the guarantee, and what speaks against it.
+    radius : Radius
+        The radius, its theorem and guarantee.
+    certificates : tuple of ClassCertificates
+        What proves the ends, one entry per class of Q.
+    unclipped : tuple of float
+        The ends before they were cut.
     """
 
     lower: float
@@ -106,19 +125,52 @@ class ValueInterval:
     status: Status
     radius: Radius
     start_error: float
-    delta: DeltaSplit
+    split: DeltaSplit
     assumptions: Assumptions
     ranges: ValueRanges
     certificates: tuple[ClassCertificates, ...]
     count: int
     kernel: str
     terminates: bool
-    premises: tuple[str, ...]
+    premises: tuple[Statement, ...]
     estimand: str = "Value of the target policy"
+
+    def __repr__(self) -> str:
+        return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)
+
+    def _repr_html_(self) -> str:
+        return result_html(
+            f"{self.estimand}, {confidence(self.delta)} confidence",
+            self.status,
+            (
+                ("interval", ends_text(self.lower, self.upper)),
+                ("radius", f"{self.radius.name}: {self.radius.theorem}"),
+                ("guarantee", self.guarantee.value),
+                ("transitions", f"{self.count:,}"),
+            ),
+            (*self.doubts, *self.premises),
+        )
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+    @property
+    def delta(self) -> float:
+        """The failure probability of the two-sided statement."""
+        return self.split.total
 
     @property
     def guarantee(self) -> Guarantee:
         return self.radius.guarantee
+
+    @property
+    def advice(self) -> Statement:
+        """What to do next."""
+        return advice(self.status.name.lower(), self.status.value)
 
     @property
     def normalized(self) -> tuple[float, float]:
@@ -137,20 +189,22 @@ class ValueInterval:
             return False
         return np.array_equal(self.unclipped, hull(self.certificates, self.start_error), equal_nan=True)
 
-    def assumed(self) -> tuple[str, ...]:
-        """In words, everything that must be true for the guarantee."""
-        return self.premises
-
-    def doubts(self) -> tuple[str, ...]:
-        """In words, which classes probably do not contain Q, though the data do not refute them at this radius and size."""
+    @property
+    def doubts(self) -> tuple[Statement, ...]:
+        """Which classes probably do not contain Q, though the data do not refute them at this radius and size."""
         if self.assumptions.misfit > 0:
             return ()
         return tuple(
-            f"Q is probably not in the class of {part.features}: chance alone gives a least loss as large as "
-            f"{part.least_loss:.3g} in fewer than {100 * part.plausibility:.2g}% of data sets (for many rows). The interval "
-            "holds only if Q is in the class: use more or other features, or declare a misfit."
+            doubt(
+                "class",
+                f"Q is probably not in the class of {part.features}: chance alone gives a least loss as large as "
+                f"{part.least_loss:.3g} in fewer than {100 * part.plausibility:.2g}% of data sets (for many rows). The interval "
+                "holds only if Q is in the class: use more or other features, or declare a misfit.",
+                ("class", part.features),
+                ("plausibility", part.plausibility),
+            )
             for part in self.certificates
-            if part.consistent and part.plausibility <= min(self.delta.total, 0.2)
+            if part.consistent and part.plausibility <= min(self.delta, 0.2)
         )
 
 
@@ -174,3 +228,25 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
 def normalizer(discount: float) -> float:
     """1 - discount, which puts values on the scale of one reward; 1 at discount 1."""
     return 1.0 if discount == 1 else 1 - discount
+
+
+def one_line(name: str, lower: float, upper: float, delta: float, method: str, status: Status) -> str:
+    """The `repr` of an interval."""
+    return f"{name}({ends_text(lower, upper)}, {confidence(delta)}, {method}, {status.name})"
+
+
+def ends_text(lower: float, upper: float) -> str:
+    """Both ends with four digits."""
+    return f"[{lower:.4g}, {upper:.4g}]"
+
+
+def confidence(delta: float) -> str:
+    """1 - delta in percent."""
+    return f"{100 * (1 - delta):g}%"
+
+
+def result_html(title: str, status: Status, rows: Sequence[tuple[str, str]], statements: Sequence[Statement]) -> str:
+    """A result as a small table, for notebooks."""
+    from ..io.templates import result_table
+
+    return result_table(title, (("status", f"{status.name}: {status.value}"), *rows), [str(each) for each in statements])

@@ -19,23 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from ..classes.features import FeatureMap, Precomputed
+from ..classes.features import FeatureMap
+from ..classes.function_class import FunctionClass, as_classes, expected_features
+from ..classes.precomputed import Precomputed
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel, block
-from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.assumptions import RelativeNorm
 from ..problem.contradictions import check_data
 from ..problem.policy import Policy, SampledPolicy, state_action_points
-from ..problem.transitions import StartStates, Transitions
-from ..radii.registry import RULES, Method, RadiusRule, radius_rule
-from ..statistics.bellman import BellmanSystem, bellman_system, expected_features
+from ..problem.problem import Question
+from ..problem.transitions import Transitions
+from ..radii.registry import DEFAULT_RADIUS, RULES, Approach, RadiusRule, radius_rule
+from ..statistics.bellman import bellman_system
 from ..statistics.engines.growing import extend_sums
 from ..statistics.engines.tiles import PairSums
-from ..statistics.statistic import KernelStatistic
+from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
-from .interval import Status, ValueInterval
-from .solving import check_one_step
-from .value import DEFAULT_RADIUS, Prepared, bound_prepared
+from .evaluation import Evaluation
+from .interval import Interval, Status, one_line
 
 PROBES = 32
 """Rows at which kernel and features must have the same values as before when a saved monitor goes on."""
@@ -70,11 +72,21 @@ class MonitorReport:
     """What an update says: the interval of this time with its certificates, and the running one (see `Look`)."""
 
     count: int
-    interval: ValueInterval
+    interval: Interval
     lower: float
     upper: float
     status: Status
     seconds: float
+
+    def __repr__(self) -> str:
+        return one_line("MonitorReport", self.lower, self.upper, self.interval.delta, self.interval.radius.name, self.status)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
 
 
 @dataclass(frozen=True)
@@ -108,30 +120,53 @@ class _Taken:
 
 
 class Monitor:
-    """Bounds for one question while its data grow. A batch changes the monitor whole or, when it is refused, not at all.
+    """Bounds for one question while its data grow: an evaluation that grows. A batch that is refused changes nothing.
 
-    planned: the number of rows at which the intervals are to be tightest; they are valid at all others too.
+    Parameters
+    ----------
+    question : Question
+        Start states, target policy and assumptions, fixed before the data.
+    features : feature map or a sequence of them
+        The class of Q functions.
+    kernel : Kernel
+        The test kernel.
+    radius : str
+        A radius that holds at all times at once.
+    delta : float
+        Failure probability of all intervals together.
+    planned : int
+        The number of rows at which the intervals are to be tightest; they are valid at all others too.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=20, reward_noise=False, terminates=False)
+    >>> question = aope.Question(mdp.starts, mdp.policy, facts)
+    >>> monitor = aope.Monitor(question, features=mdp.features(), kernel=aope.Gaussian(1.0), planned=500)
+    >>> for night in range(2):
+    ...     report = monitor.update(mdp.sample(np.random.default_rng(night), trajectories=4))
+    >>> monitor
+    Monitor(400 rows in 2 updates, radius='certified', planned=500)
     """
 
     def __init__(
         self,
-        starts: StartStates,
-        policy: Policy,
+        question: Question,
         *,
-        assumptions: Assumptions,
-        kernel: Kernel,
         features: FeatureMap | Sequence[FeatureMap],
+        kernel: Kernel,
         radius: str = DEFAULT_RADIUS,
         delta: float = 0.1,
         planned: int,
     ) -> None:
-        self.starts, self.policy, self.assumptions, self.kernel = starts, policy, assumptions, kernel
-        self.features = tuple(features) if isinstance(features, Sequence) else (features,)
+        self.question, self.kernel = question, kernel
+        self.classes = as_classes(features)
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
-        _refuse(radius_rule(radius), assumptions, policy, self.features)
-        check_one_step(assumptions, policy)
+        self.features = _refuse(radius_rule(radius), question, self.classes)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
-        self._at_start = tuple(expected_features(one, starts.states, policy) for one in self.features)
+        self._at_start = tuple(expected_features(each, question.starts.states, question.policy) for each in self.features)
         self._taken: _Taken | None = None
         self._looks: tuple[Look, ...] = ()
 
@@ -156,10 +191,8 @@ class Monitor:
         An episode may go on from one batch to the next: labels of episodes are not needed and not kept.
         """
         began = time.perf_counter()
-        taken, prepared = self._with(batch)
-        interval = bound_prepared(
-            prepared, assumptions=self.assumptions, radius=self.radius, delta=self.delta, planned=self.planned
-        )
+        taken, evaluation = self._with(batch)
+        interval = evaluation.bound(self.radius, self.delta, planned=self.planned)
         before = self._looks[-1] if self._looks else None
         lower, upper, status = _running(before, interval)
         now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
@@ -167,29 +200,29 @@ class Monitor:
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 
-    def _with(self, batch: Transitions) -> tuple[_Taken, Prepared]:
-        """All rows with those of the batch, and what is bounded; the monitor itself is not changed."""
-        before, discount = self._taken, self.assumptions.discount
-        data = batch if before is None else _joined(before.data, batch)
-        # At discount 1 some row must be terminated, but not one in every batch.
-        check_data(data if discount == 1 else batch, self.assumptions)
-        points = state_action_points(batch.states, batch.actions, self.policy)
-        policy = _with_own_draws(self.policy, len(self))
-        here = tuple(np.array(one(points), dtype=np.float64) for one in self.features)
-        after = tuple(_at_next(one, batch, policy) for one in self.features)
+    def _with(self, batch: Transitions) -> tuple[_Taken, Evaluation]:
+        """All rows with those of the batch, and the evaluation that has grown; the monitor itself is not changed."""
+        before, question = self._taken, self.question
+        if question.assumptions.discount < 1:  # at discount 1 some row must be terminated, but not one in every batch
+            check_data(batch, question.assumptions)
+        problem = question.on(batch if before is None else _joined(before.data, batch))
+        points = state_action_points(batch.states, batch.actions, question.policy)
+        policy = _with_own_draws(question.policy, len(self))
+        here = tuple(np.array(each(points), dtype=np.float64) for each in self.features)
+        after = tuple(_at_next(each, batch, policy) for each in self.features)
         if before is not None:
             here = tuple(np.concatenate(parts) for parts in zip(before.here, here, strict=True))
             after = tuple(np.concatenate(parts) for parts in zip(before.after, after, strict=True))
         systems = tuple(
-            bellman_system(data, self.starts, self.policy, Precomputed(x, y, start, one.intercept), discount)
-            for one, x, y, start in zip(self.features, here, after, self._at_start, strict=True)
+            bellman_system(problem.experience, Precomputed(x, y, start, each.intercept))
+            for each, x, y, start in zip(self.features, here, after, self._at_start, strict=True)
         )
         columns = np.concatenate([system.columns() for system in systems], axis=1)
         known = None if before is None else before.sums
         sums = extend_sums(self.kernel, known, systems[0].points, columns, new=len(batch))
-        statistics = _statistics(systems, columns, sums, self.kernel)
-        prepared = Prepared(data, self.starts, self.policy, self.kernel, self.features, systems, statistics, discount, False)
-        return _Taken(data, here, after, sums), prepared
+        statistics = tuple(statistics_from(systems, columns, sums, self.kernel))
+        evaluation = Evaluation(problem, self.kernel, self.classes, systems, statistics)
+        return _Taken(problem.data, here, after, sums), evaluation
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state as .npz; the file appears whole or not at all."""
@@ -216,20 +249,16 @@ class Monitor:
     def load(
         cls,
         path: str | os.PathLike[str],
-        starts: StartStates,
-        policy: Policy,
+        question: Question,
         *,
-        assumptions: Assumptions,
-        kernel: Kernel,
         features: FeatureMap | Sequence[FeatureMap],
+        kernel: Kernel,
         radius: str = DEFAULT_RADIUS,
         delta: float = 0.1,
         planned: int,
     ) -> Monitor:
         """Read what `save` wrote, to go on with it: everything but the path must be as it was, and is compared."""
-        monitor = cls(
-            starts, policy, assumptions=assumptions, kernel=kernel, features=features, radius=radius, delta=delta, planned=planned
-        )
+        monitor = cls(question, features=features, kernel=kernel, radius=radius, delta=delta, planned=planned)
         arrays = load_arrays(path, "the state of a monitor", _STORED)
         try:
             changes = [
@@ -245,20 +274,21 @@ class Monitor:
 
     def _agreed(self) -> list[str]:
         """In words, what must not change."""
-        starts = hashlib.sha256(self.starts.states.tobytes() + self.starts.weights.tobytes()).hexdigest()
+        starts, facts = self.question.starts, self.question.assumptions
+        digest = hashlib.sha256(starts.states.tobytes() + starts.weights.tobytes()).hexdigest()
         return [
-            *(f"{field.name} {getattr(self.assumptions, field.name)!r}" for field in fields(self.assumptions)),
+            *(f"{field.name} {getattr(facts, field.name)!r}" for field in fields(facts)),
             f"kernel {_name(self.kernel)}",
             f"features {', '.join(map(_name, self.features))}",
             f"radius {self.radius}",
             f"delta {self.delta!r}",
             f"planned {self.planned}",
-            f"{self.starts!r} {starts[:12]}",
+            f"{starts!r} {digest[:12]}",
         ]
 
     def _probe(self, data: Transitions) -> FloatArray:
         """Values of the kernel and the features at the first rows, and at the start states: names may hide differences."""
-        points = state_action_points(data.states[:PROBES], data.actions[:PROBES], self.policy)
+        points = state_action_points(data.states[:PROBES], data.actions[:PROBES], self.question.policy)
         parts = [
             block(self.kernel, points, points),
             *(np.asarray(one(points), dtype=np.float64) for one in self.features),
@@ -299,7 +329,7 @@ def _looks(arrays: dict[str, Any]) -> tuple[Look, ...]:
     )
 
 
-def _running(before: Look | None, interval: ValueInterval) -> tuple[float, float, Status]:
+def _running(before: Look | None, interval: Interval) -> tuple[float, float, Status]:
     """What the interval has in common with those before; nothing in common refutes the class, for good."""
     lower, upper, statuses = interval.lower, interval.upper, [interval.status]
     if before is not None:
@@ -309,28 +339,30 @@ def _running(before: Look | None, interval: ValueInterval) -> tuple[float, float
     return lower, upper, Status.OK if Status.OK in statuses else Status.VACUOUS
 
 
-def _refuse(rule: RadiusRule, assumptions: Assumptions, policy: Policy, features: Sequence[FeatureMap]) -> None:
-    """Whatever would make the event depend on the time of the look."""
+def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClass]) -> tuple[FeatureMap, ...]:
+    """The feature maps of the classes; whatever would make the event depend on the time of the look is refused."""
+    facts, policy = question.assumptions, question.policy
     if not rule.anytime:
         why = "holds at one number of rows that is fixed in advance"
-        if rule.cut or rule.method is Method.BOOTSTRAP:
+        if rule.cut or rule.approach is Approach.BOOTSTRAP:
             why = "is fitted anew whenever rows are added"
-        allowed = ", ".join(one.name for one in RULES if one.anytime)
+        allowed = ", ".join(each.name for each in RULES if each.anytime)
         raise InvalidInput(f"`radius` of a monitor must hold at all times at once: {allowed}. {rule.name} {why}.")
-    if isinstance(assumptions.norm_bound, RelativeNorm):
+    if isinstance(facts.norm_bound, RelativeNorm):
         raise InvalidInput("`norm_bound` of a monitor must be a number or None: the least norm changes as the data grow.")
-    if assumptions.terminates is None and assumptions.horizon is None and not assumptions.terminal_reward:
+    if facts.terminates is None and facts.horizon is None and not facts.terminal_reward:
         raise InvalidInput("`terminates` must be True or False in a monitor: it must not depend on which rows were seen so far.")
-    if not features:
-        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
-    for one in features:
-        if not isinstance(one, FeatureMap):
+    maps = []
+    for each in classes:
+        if each.feature_map is None:
             raise InvalidInput(
                 "`features` of a monitor must be functions of (s, a) that are fixed in advance, such as RandomFourier or "
-                f"TabularFeatures. {type(one).__name__} depends on the rows."
+                f"TabularFeatures. {type(each).__name__} depends on the rows."
             )
+        maps.append(each.feature_map)
     if not (policy.exact or isinstance(policy, SampledPolicy)):
         raise InvalidInput("`policy` of a monitor must be exact or a SampledPolicy, whose draws can be renewed for new rows.")
+    return tuple(maps)
 
 
 def _with_own_draws(policy: Policy, count: int) -> Policy:
@@ -356,18 +388,6 @@ def _at_next(features: FeatureMap, batch: Transitions, policy: Policy) -> FloatA
     after, live = np.zeros((len(batch), features.dimension)), ~batch.terminated
     after[live] = expected_features(features, batch.next_states[live], policy)
     return after
-
-
-def _statistics(
-    systems: Sequence[BellmanSystem], columns: FloatArray, sums: PairSums, kernel: Kernel
-) -> tuple[KernelStatistic, ...]:
-    """The statistic of every class, from sums over the columns of all of them side by side."""
-    scale, found, end = np.sqrt(np.mean(columns**2, axis=0)), [], 0
-    for system in systems:
-        own = slice(end, end := end + system.dimension + 2)
-        pairs, diagonal = sums.pair_gram[own, own], sums.diag_gram[own, own]
-        found.append(KernelStatistic(pairs, diagonal, scale[own], len(columns), kernel.supremum, sums.kernel_error))
-    return tuple(found)
 
 
 def _name(thing: object) -> str:

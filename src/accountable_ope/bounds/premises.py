@@ -1,76 +1,127 @@
-"""In words, everything that must be true for a guarantee."""
+"""Everything that must be true for a guarantee, as statements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
-from ..radii.registry import Guarantee, Method, RadiusRule
+from ..problem.problem import Problem
+from ..problem.statements import Statement, premise
+from ..radii.registry import Approach, Guarantee, RadiusRule, Rests
+from ..validation import whole
 from .interval import ClassCertificates
 
-ORDER = "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
-FIXED_SIZE = "The number of rows was not chosen by looking at the rows."
-SAMPLED_STARTS = "Start states (or actions there) are an i.i.d. sample of their distribution."
+ORDER = premise(
+    "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
+)
+FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking at the rows.")
+SAMPLED_STARTS = premise("sampled-starts", "Start states (or actions there) are an i.i.d. sample of their distribution.")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """When class and kernel were chosen: before any of these data, or on earlier rows that the bound does not use.
+
+    Parameters
+    ----------
+    earlier_rows : int
+        How many earlier rows the choice was made on; 0: none, the choice was made without looking at these data.
+    kernel : bool
+        Whether the kernel was chosen on them too, and not only the class.
+
+    Examples
+    --------
+    >>> from accountable_ope.bounds.premises import Choice
+    >>> Choice(earlier_rows=200).words(for_kernel=True)
+    'chosen on the first 200 rows, which the bound does not use'
+    """
+
+    earlier_rows: int = 0
+    kernel: bool = True
+
+    def __post_init__(self) -> None:
+        whole(self.earlier_rows, "earlier_rows", least=0)
+        if not isinstance(self.kernel, bool):
+            raise InvalidInput(f"`kernel` must be True or False. Got {self.kernel!r}.")
+
+    def words(self, *, for_kernel: bool) -> str:
+        """How a premise says it."""
+        if self.earlier_rows == 0 or (for_kernel and not self.kernel):
+            return "chosen without looking at these data"
+        return f"chosen on the first {self.earlier_rows} rows, which the bound does not use"
+
+    def premises(self, count: int) -> list[Statement]:
+        """That the rows of the bound came later."""
+        if self.earlier_rows == 0:
+            return []
+        text = f"The bound uses the remaining {count} rows, which came later."
+        return [premise("later-rows", text, ("earlier_rows", self.earlier_rows), ("rows", count))]
+
+
+BEFORE_THE_DATA = Choice()
 
 
 def value_premises(
-    facts: Assumptions,
-    ranges: ValueRanges,
+    problem: Problem,
     parts: Sequence[ClassCertificates],
+    rule: RadiusRule,
     *,
     kernel: str,
-    terminates: bool,
-    sampled_starts: bool,
     anchored: bool,
-    radius: RadiusRule,
-    growing: bool = False,
-) -> tuple[str, ...]:
+    chosen: Choice,
+    growing: bool,
+) -> tuple[Statement, ...]:
     """What an interval for the value of a policy rests on; growing: one of many looks at data that grow, valid at all of them."""
+    facts, ranges = problem.assumptions, problem.ranges
     low, high = ranges.value
-    lines = [
+    why = "as declared" if facts.value_range is not None else "which follows from the rewards and the discount"
+    found = [
         ORDER,
         reward_premise(facts),
-        f"Q and V of the target policy lie in [{low:g}, {high:g}]"
-        + (", as declared." if facts.value_range is not None else ", which follows from the rewards and the discount."),
+        premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
     ]
     if facts.terminal_reward:
-        lines.append("Only the transition that ends an episode pays.")
+        found.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
     if facts.horizon is not None:
-        lines.append(f"Every episode ends within {facts.horizon} steps.")
-    if terminates:
-        lines.append("Terminal states are worth 0.")
+        found.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
+    if problem.terminates:
+        found.append(premise("terminates", "Terminal states are worth 0."))
     else:
-        lines.append("No state is terminal" + (" (no row is terminated)." if facts.terminates is None else ", as declared."))
-    if radius.rests_on_width and one_step_counts(facts, ranges, terminates=terminates):
-        lines.append(
-            f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
-        )
-    lines += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q")
-    lines += rounding_premises(facts, ranges, parts)
-    lines.append(kernel_premise(kernel))
-    lines += radius_premises(facts, radius)
+        how = " (no row is terminated)." if facts.terminates is None else ", as declared."
+        found.append(premise("endless", "No state is terminal" + how))
+    if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
+        text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
+        found.append(premise("one-step-range", text, ("range", facts.one_step_range)))
+    found += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
+    found += rounding_premises(facts, ranges, parts)
+    found.append(kernel_premise(kernel, chosen))
+    found += radius_premises(facts, rule)
     if not growing:
-        lines.append(FIXED_SIZE)
-    if sampled_starts:
-        lines.append(SAMPLED_STARTS)
-    return tuple(lines)
+        found.append(FIXED_SIZE)
+    if not problem.start_is_exact:
+        found.append(SAMPLED_STARTS)
+    return (*found, *chosen.premises(len(problem.data)))
 
 
-def radius_premises(facts: Assumptions, radius: RadiusRule) -> list[str]:
+def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
     """What one radius needs beyond the others."""
-    lines = []
-    if facts.state_box is not None and radius.method in (Method.FOLLOWING, Method.JOINT, Method.SELF_NORMALIZED):
+    found = []
+    if facts.state_box is not None and rule.approach in (Approach.FOLLOWING, Approach.JOINT, Approach.SELF_NORMALIZED):
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
-        lines.append(f"Every state lies in {sides}, as declared.")
-    if radius.cut:
-        lines.append("Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones.")
-    if radius.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
-        lines.append("Given the past, Bellman residuals of Q are symmetric about 0, as declared.")
-    if radius.guarantee is Guarantee.ASYMPTOTIC:
-        lines.append("There are enough rows for the asymptotic law of the loss; nothing says how many that is.")
-    return lines
+        found.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
+    if rule.cut:
+        text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
+        found.append(premise("cut", text))
+    if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
+        text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
+        found.append(premise("symmetric-noise", text))
+    if rule.guarantee is Guarantee.ASYMPTOTIC:
+        text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
+        found.append(premise("asymptotic", text))
+    return found
 
 
 def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool) -> bool:
@@ -80,11 +131,11 @@ def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool
     return ranges.residual_width < value_ranges(replace(facts, one_step_range=None), terminates=terminates).residual_width
 
 
-def reward_premise(facts: Assumptions) -> str:
+def reward_premise(facts: Assumptions) -> Statement:
     """The declared range of the rewards."""
     low, high = facts.reward_range
     noise = "it may be random given (s, a)." if facts.reward_noise else "it is a function of (s, a)."
-    return f"Every reward lies in [{low:g}, {high:g}]; {noise}"
+    return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {noise}", ("low", low), ("high", high))
 
 
 def counted_norm(dimension: int, ranges: ValueRanges) -> float:
@@ -92,33 +143,39 @@ def counted_norm(dimension: int, ranges: ValueRanges) -> float:
     return math.sqrt(dimension) * max(map(abs, ranges.value))
 
 
-def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassCertificates]) -> list[str]:
+def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassCertificates]) -> list[Statement]:
     """Where the norm bound allows larger coefficients than rounding is counted for, that they are not that large."""
     counted = max(counted_norm(part.statistic.dimension, ranges) for part in parts)
     if isinstance(facts.norm_bound, float) and facts.norm_bound <= counted:
         return []
-    return [f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."]
+    text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."
+    return [premise("rounding", text, ("norm", counted))]
 
 
-def kernel_premise(kernel: str) -> str:
-    """That the kernel is no choice of these data."""
-    return f"The kernel {kernel} was chosen without looking at these data."
+def kernel_premise(kernel: str, chosen: Choice = BEFORE_THE_DATA) -> Statement:
+    """That the kernel is no choice of the rows that it is used on."""
+    how = chosen.words(for_kernel=True)
+    return premise("kernel", f"The kernel {kernel} was {how}.", ("kernel", kernel))
 
 
-def class_premises(facts: Assumptions, parts: Sequence[ClassCertificates], what: str) -> list[str]:
+def class_premises(
+    facts: Assumptions, parts: Sequence[ClassCertificates], what: str, chosen: Choice = BEFORE_THE_DATA
+) -> list[Statement]:
     """That the class contains Q, and its norm."""
     classes = " or ".join(part.features for part in parts)
     near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
-    lines = [f"{what} {near} the class of {classes}, chosen without looking at these data."]
+    text = f"{what} {near} the class of {classes}, {chosen.words(for_kernel=False)}."
+    found = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
         if part.note:
-            lines.append(f"{norm} <= {part.norm_bound:.3g}, far above the values themselves ({part.note}).")
+            text = f"{norm} <= {part.norm_bound:.3g}, far above the values themselves ({part.note})."
         elif isinstance(facts.norm_bound, RelativeNorm):
             multiple = f"{facts.norm_bound.multiple:g} times the least norm consistent with the data"
-            lines.append(f"{norm} <= {part.norm_bound:.4g}, {multiple}.")
+            text = f"{norm} <= {part.norm_bound:.4g}, {multiple}."
         else:
-            lines.append(f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out).")
+            text = f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out)."
+        found.append(premise("norm", text, ("norm_bound", part.norm_bound)))
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
-    return lines
+    return found

@@ -15,19 +15,18 @@ from functools import cached_property
 
 import numpy as np
 
-from ..classes.features import FeatureMap, KernelSections, Precomputed
+from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
-from ..problem.policy import Policy
-from ..problem.transitions import StartStates, Transitions
-from ..radii.registry import radius_rule
+from ..problem.problem import Problem
+from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..statistics.engines.tiles import Progress, TileOptions, part_of
 from ..validation import number, positive, probability_level, vector, whole
+from .evaluation import UNDECLARED_NORM, Evaluation, evaluate, refuse_unfit
 from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter, Prefix, RowsNeeded, RowsOutcome
-from .interval import Status, ValueInterval
-from .solving import UNDECLARED_NORM, check_one_step, prepare_ranges
-from .value import DEFAULT_RADIUS, Prepared, bound_prepared, prepare
+from .interval import Interval, Status
+from .premises import BEFORE_THE_DATA, Choice
 
 TINY = 1e-6
 """Norms and misfits below this share of the values count as none."""
@@ -44,22 +43,28 @@ SLOWEST = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """One problem and its statistic, to be bounded under many assumptions; made by `study`."""
+    """One evaluation, to be bounded under many assumptions; made by `study`."""
 
-    prepared: Prepared
-    assumptions: Assumptions
+    evaluation: Evaluation
     radius: str
     delta: float
-    options: TileOptions | None = None
+
+    def __repr__(self) -> str:
+        return f"Study({self.evaluation!r}, radius={self.radius!r}, delta={self.delta:g})"
+
+    @property
+    def assumptions(self) -> Assumptions:
+        """What was declared."""
+        return self.evaluation.problem.assumptions
 
     @cached_property
-    def baseline(self) -> ValueInterval:
+    def baseline(self) -> Interval:
         """The interval at what was declared."""
-        return bound_prepared(self.prepared, assumptions=self.assumptions, radius=self.radius, delta=self.delta)
+        return self.evaluation.bound(self.radius, self.delta)
 
-    def at(self, over: str | Parameter, value: float, progress: Progress | None = None) -> ValueInterval:
+    def at(self, over: str | Parameter, value: float, progress: Progress | None = None) -> Interval:
         """The interval with one thing changed, the same to the last digit as from `bound_value`."""
-        facts, delta, prepared = self.assumptions, self.delta, self.prepared
+        facts, delta, evaluation = self.assumptions, self.delta, self.evaluation
         match parameter_named(over):
             case Parameter.NORM_BOUND:
                 facts = replace(facts, norm_bound=float(value))
@@ -71,9 +76,9 @@ class Study:
                 facts = replace(facts, reward_range=_widened(facts.reward_range, positive(value, "values")))
             case Parameter.DISCOUNT:
                 facts = replace(facts, discount=float(value))
-                if facts.discount != prepared.discount:
-                    prepared = self._prepare(prepared.data, facts, progress)
-        return bound_prepared(prepared, assumptions=facts, radius=self.radius, delta=delta)
+                if facts.discount != self.assumptions.discount:
+                    return evaluation.again(evaluation.problem.assuming(facts), progress).bound(self.radius, delta)
+        return evaluation.assuming(facts).bound(self.radius, delta)
 
     def curve(self, over: str | Parameter, values: Sequence[float] | None = None, progress: Progress | None = None) -> Curve:
         """The interval at many values of one parameter; None: about a dozen around what was declared."""
@@ -128,7 +133,7 @@ class Study:
         if isinstance(self.assumptions.norm_bound, RelativeNorm) and parameter is not Parameter.NORM_BOUND:
             raise InvalidInput("`norm_bound` must be a number here: intervals with a RelativeNorm are not nested.")
         axis = self._axis(parameter)
-        solved: dict[float, ValueInterval] = {}
+        solved: dict[float, Interval] = {}
 
         def side(x: float) -> int:
             """-1: the class is refuted; 0: supported; 1: not supported. In this order as x grows."""
@@ -157,23 +162,15 @@ class Study:
         """The rows that an interval of this width takes, from n, n/2, n/4, ... (`parts` of them, by whole episodes)."""
         positive(width, "width")
         whole(parts, "parts", least=2)
-        if any(isinstance(one, Precomputed) for one in self.prepared.classes):
+        if any(each.at_rows_only for each in self.evaluation.classes):
             raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
-        found = [self.baseline]
+        found, problem = [self.baseline], self.evaluation.problem
         for k in range(1, parts):
-            earlier, _ = self.prepared.data.split(0.5**k)
-            if len(earlier) < found[-1].count:
-                prefix = self._prepare(earlier, self.assumptions, part_of(progress, (k - 1) / (parts - 1), k / (parts - 1)))
-                found.append(bound_prepared(prefix, assumptions=self.assumptions, radius=self.radius, delta=self.delta))
+            earlier, _ = problem.split(0.5**k)
+            if len(earlier.data) < found[-1].count:
+                done = part_of(progress, (k - 1) / (parts - 1), k / (parts - 1))
+                found.append(self.evaluation.again(earlier, done).bound(self.radius, self.delta))
         return _rows_needed(found[::-1], float(width))
-
-    def _prepare(self, data: Transitions, facts: Assumptions, progress: Progress | None) -> Prepared:
-        prepare_ranges(data, facts)  # contradictions are found before any work
-        known = self.prepared
-        return prepare(
-            data, known.starts, known.policy, discount=facts.discount, kernel=known.kernel, features=known.classes,
-            options=self.options, progress=progress,
-        )  # fmt: skip
 
     def _norms(self) -> tuple[float, float]:
         """From as good as a constant Q to as good as no bound."""
@@ -230,51 +227,46 @@ class Study:
 
 
 def study(
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
+    problem: Problem,
     *,
-    assumptions: Assumptions,
+    features: Features | Sequence[Features],
     kernel: Kernel,
-    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
+    chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Study:
-    """The statistic of a problem, made once, for curves, flip points, the least norm and the number of rows."""
-    radius_rule(radius)
+    """The statistic of a problem, made once, for curves, flip points, the least norm and the number of rows.
+
+    Parameters are those of `bound_value`.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> found = aope.study(problem, features=mdp.features(), kernel=aope.Gaussian(1.0), radius="azuma")
+    >>> curve = found.curve("delta", [0.01, 0.1, 0.5])
+    >>> curve.lower[0] <= curve.lower[1] <= curve.lower[2]
+    True
+    """
     probability_level(delta)
-    prepare_ranges(data, assumptions)
-    check_one_step(assumptions, policy)
-    prepared = prepare(
-        data, starts, policy, discount=assumptions.discount, kernel=kernel, features=features, options=options, progress=progress
-    )
-    return Study(prepared, assumptions, radius, float(delta), options)
+    refuse_unfit([radius_rule(radius)], as_classes(features), kernel, problem)
+    evaluation = evaluate(problem, features=features, kernel=kernel, chosen=chosen, options=options, progress=progress)
+    return study_of(evaluation, radius, delta)
 
 
-def sensitivity(
-    data: Transitions,
-    starts: StartStates,
-    policy: Policy,
-    *,
-    over: str | Parameter,
-    values: Sequence[float] | None = None,
-    assumptions: Assumptions,
-    kernel: Kernel,
-    features: FeatureMap | KernelSections | Precomputed | Sequence[FeatureMap | KernelSections | Precomputed],
-    radius: str = DEFAULT_RADIUS,
-    delta: float = 0.1,
-    options: TileOptions | None = None,
-    progress: Progress | None = None,
-) -> Curve:
-    """One curve, as `study(...).curve(over, values)`."""
-    parameter_named(over)
-    made = study(
-        data, starts, policy, assumptions=assumptions, kernel=kernel, features=features, radius=radius, delta=delta,
-        options=options, progress=part_of(progress, 0.0, 0.5),
-    )  # fmt: skip
-    return made.curve(over, values, part_of(progress, 0.5, 1.0))
+def study_of(evaluation: Evaluation, radius: str, delta: float) -> Study:
+    """The study of an evaluation that is there already."""
+    return Study(evaluation, radius_rule(radius).name, probability_level(delta))
 
 
 def parameter_named(name: str | Parameter) -> Parameter:
@@ -335,10 +327,10 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: 
     return low, high
 
 
-def _rows_needed(intervals: Sequence[ValueInterval], width: float) -> RowsNeeded:
+def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
     """From the intervals of nested prefixes, the shortest first and all the data last."""
     last = intervals[-1]
-    points = tuple(Prefix(one.count, one.upper - one.lower, one.status) for one in intervals)
+    points = tuple(Prefix(one.count, one.width, one.status) for one in intervals)
     floor = (last.start_error + last.assumptions.misfit) * (2 - sum(last.clipped))
     usable = [one for one in points if one.status is Status.OK and one.width > floor]
     if last.status is Status.INCONSISTENT:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..kernels.kernel import Kernel
 from ..validation import FloatArray, frozen, matrix, positive, row_keys, whole
 
 
@@ -48,6 +47,16 @@ class SmoothFeatures(Protocol):
     def spread(self, half_widths: FloatArray) -> float:
         """sup ||phi(x + d) - phi(x)|| over all x and all d with |d_j| <= half_widths_j."""
         ...
+
+
+@runtime_checkable
+class ListedFeatures(Protocol):
+    """One-hot features over a finite list of points."""
+
+    @property
+    def one_hot_points(self) -> FloatArray: ...
+
+    def __call__(self, points: FloatArray) -> FloatArray: ...
 
 
 def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
@@ -129,6 +138,11 @@ class TabularFeatures:
         return len(self.points)
 
     @property
+    def one_hot_points(self) -> FloatArray:
+        """The listed points: there are no others."""
+        return self.points
+
+    @property
     def diameter(self) -> float:
         """Two different unit vectors."""
         return float(np.sqrt(2.0))
@@ -148,57 +162,3 @@ class TabularFeatures:
         out = np.zeros((len(points), self.dimension))
         out[np.arange(len(points)), column[inverse.reshape(-1)]] = 1.0
         return out
-
-
-@dataclass(frozen=True)
-class KernelSections:
-    """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.
-
-    The norm bound is that of the RKHS (the constant, if there is one, left out). With landmarks=None as many coordinates are
-    taken as it needs to miss nothing but rounding: the paper's exact program, in O(n^3). With fewer, the interval contains the
-    exact one, and its slack is computed rather than assumed.
-    """
-
-    kernel: Kernel
-    landmarks: int | None = 300
-    intercept: bool = True
-
-    def __post_init__(self) -> None:
-        if self.landmarks is not None:
-            whole(self.landmarks, "landmarks", least=1)
-
-    @property
-    def diameter(self) -> float:
-        """||K0(x, .) - K0(y, .)||^2 = K0(x, x) + K0(y, y) - 2 K0(x, y) <= 2 sup K0 where K0 has no negative values."""
-        return float(np.sqrt((2.0 if self.kernel.nonnegative else 4.0) * self.kernel.supremum))
-
-    def memory(self, count: int) -> int:
-        """About how many bytes the coordinates of `count` transitions and the program take."""
-        m = count + 2 if self.landmarks is None else min(self.landmarks, count + 2)
-        return 8 * (4 * count * m + 8 * m * m)
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class Precomputed:
-    """Features as columns: at the data, at the next and at the start states, the last two averaged over the policy."""
-
-    at_data: FloatArray
-    at_next: FloatArray
-    at_start: FloatArray
-    intercept: bool
-
-    def __init__(self, at_data: ArrayLike, at_next: ArrayLike, at_start: ArrayLike, intercept: bool = True) -> None:
-        data, after, start = matrix(at_data, "at_data"), matrix(at_next, "at_next"), matrix(at_start, "at_start")
-        if data.shape != after.shape or data.shape[1] != start.shape[1]:
-            raise InvalidInput(
-                f"`at_data`, `at_next` and `at_start` must have the same columns, the first two the same rows. "
-                f"Got {data.shape}, {after.shape}, {start.shape}."
-            )
-        object.__setattr__(self, "at_data", frozen(data))
-        object.__setattr__(self, "at_next", frozen(after))
-        object.__setattr__(self, "at_start", frozen(start))
-        object.__setattr__(self, "intercept", bool(intercept))
-
-    @property
-    def dimension(self) -> int:
-        return int(self.at_data.shape[1])

@@ -20,10 +20,7 @@ from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
 from ..validation import FloatArray
-from .features import BoundedFeatures, FeatureMap, KernelSections, Precomputed, SmoothFeatures, TabularFeatures
-
-GRID_NUMBERS = 1_000_000
-"""Numbers (points times features) that a grid over the state box may hold."""
+from .function_class import FunctionClass
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
@@ -121,7 +118,7 @@ class ResidualRange:
 
 
 def residual_range(
-    features: FeatureMap | KernelSections | Precomputed,
+    function_class: FunctionClass,
     policy: Policy,
     assumptions: Assumptions,
     ranges: ValueRanges,
@@ -130,36 +127,18 @@ def residual_range(
     anchored: bool = False,
 ) -> ResidualRange:
     """What bounds the residuals of this class: declared ranges, the norm, and points that stand for all others."""
-    plain = ResidualRange(assumptions, ranges, terminates, np.inf)
-    if anchored or not isinstance(features, BoundedFeatures):
-        return plain  # nothing is known of the Q at which the class is anchored, or of columns that were given
-    diameter = features.diameter
-    found = _points(features, policy, assumptions) if isinstance(features, FeatureMap) else None
-    if found is None:
+    diameter = function_class.diameter
+    if anchored or not np.isfinite(diameter):
+        # Nothing is known of the Q at which the class is anchored, or of columns that were given.
+        return ResidualRange(assumptions, ranges, terminates, np.inf)
+    cover = function_class.cover(policy, assumptions.state_box)
+    if cover is None:
         return ResidualRange(assumptions, ranges, terminates, diameter)
-    rows, slack = found
+    rows = cover.rows
     widest, center = _farthest(rows)
-    if features.intercept:
+    if function_class.intercept:
         rows, center = np.column_stack([rows, np.ones(len(rows))]), np.append(center, 1.0)
-    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * slack), rows, slack, center)
-
-
-def _points(features: FeatureMap, policy: Policy, assumptions: Assumptions) -> tuple[FloatArray, float] | None:
-    """Features at points that stand for all, and how far phi elsewhere is from them."""
-    if isinstance(features, TabularFeatures):
-        return features(features.points), 0.0
-    if assumptions.state_box is None or policy.action_vectors is None or not isinstance(features, SmoothFeatures):
-        return None
-    low, high = (np.array(side) for side in assumptions.state_box)
-    actions = policy.action_vectors
-    cells = int((GRID_NUMBERS / (features.dimension * len(actions))) ** (1 / len(low)))
-    if cells < 2:
-        return None
-    half = (high - low) / (2 * cells)
-    axes = [np.linspace(a + h, b - h, cells) if h > 0 else np.array([a]) for a, b, h in zip(low, high, half, strict=True)]
-    states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(low))
-    rows = [features(np.concatenate([states, np.broadcast_to(a, (len(states), len(a)))], axis=1)) for a in actions]
-    return np.concatenate(rows), features.spread(np.concatenate([half, np.zeros(actions.shape[1])]))
+    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * cover.slack), rows, cover.slack, center)
 
 
 def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:

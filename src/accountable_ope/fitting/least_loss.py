@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..classes.features import FeatureMap
+from ..classes.function_class import Span
 from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..problem.policy import Policy
+from ..problem.problem import Experience
 from ..problem.transitions import StartStates, Transitions
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import bellman_system
@@ -28,6 +30,39 @@ def fit_q(
 ) -> LinearQ:
     """The Q of the class that minimizes the V-statistic.
 
+    Parameters
+    ----------
+    data : Transitions
+        The rows to fit.
+    policy : Policy
+        The target policy.
+    kernel : Kernel
+        The test kernel.
+    features : feature map
+        The class.
+    discount : float
+        The discount factor.
+    ridge : float
+        Penalty on the coefficients, without units.
+    steps : int, optional
+        Steps of gradient descent; by default the minimizer itself.
+
+    Returns
+    -------
+    LinearQ
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=20)
+    >>> q = aope.fit_q(data, mdp.policy, kernel=aope.Gaussian(1.0), features=mdp.features(), discount=0.6)
+    >>> bool(abs(q(data.states[:1], data.actions[:1])[0]) < 2.5)
+    True
+
+    Notes
+    -----
     steps=None: min loss(theta) + ridge * size * ||theta_penalized||^2, in closed form (size: the mean of the diagonal of the loss
     matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate,
     1 / (2 lambda_max), with the same ridge: few steps give a biased estimate.
@@ -37,7 +72,7 @@ def fit_q(
     if steps is not None:
         whole(steps, "steps", least=0)
     anywhere = StartStates(data.states[:1])  # the loss does not depend on where the policy starts
-    system = bellman_system(data, anywhere, policy, features, discount)
+    system = bellman_system(Experience(data, anywhere, policy, discount), Span(features, features.intercept))
     loss = kernel_statistic(system, kernel).v_loss()
     theta = minimize_loss(loss, system.penalized, ridge) if steps is None else descend(loss, system.penalized, ridge, steps)
     return LinearQ(features, frozen(theta), policy.action_vectors)

@@ -42,7 +42,7 @@ EVALUATION_ROWS = 4000
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TrainingLook:
     """One look: the mean loss of the minibatches since the last one (None before the first step), and the held-out loss."""
 
     step: int
@@ -63,7 +63,7 @@ class NeuralTraining:
     features: NeuralFeatures
     q: LinearQ
     held_out_loss: float
-    history: tuple[Evaluation, ...]
+    history: tuple[TrainingLook, ...]
 
 
 @dataclass(frozen=True)
@@ -246,13 +246,13 @@ def _train(torch: Any, problem: _Problem, plan: _Plan, rng: np.random.Generator,
     parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points, plan.widths, rng)]
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate)
     best, unit = _features(parameters, problem), 0.0
-    history: list[Evaluation] = []
+    history: list[TrainingLook] = []
     recent: list[float] = []
     for step in range(plan.steps + 1):
         if step % EVALUATE_EVERY == 0 or step == plan.steps:
             features = _features(parameters, problem)
             loss = problem.held_out_loss(problem.fit(features, EVALUATION_ROWS), EVALUATION_ROWS)
-            history.append(Evaluation(step, float(np.mean(recent)) if recent else None, loss))
+            history.append(TrainingLook(step, float(np.mean(recent)) if recent else None, loss))
             recent = []
             least = int(np.argmin([look.held_out_loss for look in history]))
             best = features if least == len(history) - 1 else best

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -24,9 +24,23 @@ class Envelope(Protocol):
     """U(b, V) and its derivative in V."""
 
     @property
-    def delta(self) -> float: ...
+    def follows_variance(self) -> bool:
+        """Whether U depends on b and V at all."""
+        ...
 
     def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True)
+class ConstantEnvelope:
+    """U(b, V)^2 = squared, whatever the range and the variance: a radius that is one number."""
+
+    squared: float
+    follows_variance: ClassVar[bool] = False
+
+    def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        v = np.atleast_1d(np.asarray(variance, dtype=np.float64))
+        return np.full_like(v, math.sqrt(self.squared)), np.zeros_like(v)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,23 @@
-"""What the data say about Q, as quadratic constraints of its coefficients that hold on one event.
+"""What the data say about Q: martingales of residuals, as quadratic constraints of its coefficients that hold on one event.
 
-Where U(b, V)^2 <= p + q V for an envelope U (see concentration/envelope.py), the true Q meets
+Where U(b, V)^2 <= p + q V for an envelope U (see envelope.py), the true Q meets
     eps(theta)'(K - q D) eps(theta) <= p,        D = diag K(x_i, x_i).
+A radius that is one number is an envelope that ignores the variance: q = 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..validation import FloatArray
-from .ellipsoid import Reach
-from .envelope import Envelope, SquaredEnvelope
+from .envelope import Envelope
 from .lagrangian import Constraint, Role
 from .quadratic import Quadratic
+
+NONE = (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,80 +36,47 @@ class Evidence:
     count: int
     reach: float
     envelope: Envelope
-    missed: tuple[float, float] = (0.0, 0.0)
-    misfit: tuple[float, float] = (0.0, 0.0)
+    missed: tuple[float, float] = NONE
+    misfit: tuple[float, float] = NONE
     rounding: float = 0.0
 
-    def constraint(self, level: float, rate: float, norm_bound: float) -> Constraint:
-        """||S_n||^2 / n^2 - rate V_n / n^2 <= level / n^2, widened by what is unseen and by rounding."""
-        limit = level / self.count**2 + self.rounding * (1 + rate / self.count)
-        if self.misfit != (0.0, 0.0):
-            rate, limit = self._with_misfit(rate, limit)
-        loss, hidden = self.missed
-        if loss == 0 and hidden == 0:
-            return Constraint(Role.LOSS, difference(self.squared, self.variance, rate), limit)
-        # (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, once for the norm of S and once for the root of V; the last variable is the
-        # norm s of what is unseen.
-        z = max(norm_bound * loss / math.sqrt(max(limit, 1e-300)), 1e-12)
-        y = max(norm_bound * hidden / math.sqrt(max(limit / max(rate, 1e-300), 1e-300)), 1e-12)
-        seen = difference(self.squared, self.variance, (1 + z) * (1 + y) * rate)
-        unseen = (1 + 1 / z) * loss**2 + (1 + z) * (1 + 1 / y) * rate * hidden**2
-        return Constraint(Role.LOSS, with_unseen(seen, -unseen), (1 + z) * limit)
+    def bound(self, residual_bound: float, variance: float) -> float:
+        """U(b, V_n)^2 / n^2 for residuals within this bound and V_n / n^2 at most this variance."""
+        u, _ = self.envelope.bound(residual_bound * self.reach, np.array([max(variance, 0.0) * self.count**2]))
+        return float(u[0]) ** 2 / self.count**2
 
-    def _with_misfit(self, rate: float, limit: float) -> tuple[float, float]:
-        """(rate, limit) for the nearest function of the class: (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, twice."""
+    def allowed(self, residual_bound: float, theta: FloatArray) -> float:
+        """The largest loss that chance allows to this very Q, were it the true one; rounding included."""
+        return self.bound(residual_bound, self.variance(theta[: len(self.variance.a)])) + self.rounding
+
+    def limit(self, level: float, rate: float) -> tuple[float, float]:
+        """(rate, limit) of the nearest function of the class: (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, twice."""
+        limit = level / self.count**2 + self.rounding * (1 + rate / self.count)
+        if self.misfit == NONE:
+            return rate, limit
         loss, hidden = self.misfit
         y = max(hidden * math.sqrt(rate / limit), 1e-12) if limit > 0 else 1.0
         inner = limit + rate * (1 + 1 / y) * hidden**2
         z = max(loss / math.sqrt(inner), 1e-12) if inner > 0 else 1.0
-        return (1 + z) * (1 + y) * rate, (1 + z) * inner + (1 + 1 / z) * loss**2
+        return (1 + z) * (1 + y) * rate, (math.sqrt(inner) + loss) ** 2
+
+    def constraint(self, level: float, rate: float, norm_bound: float) -> Constraint:
+        """||S_n||^2 / n^2 - rate V_n / n^2 <= level / n^2, widened by misfit, by rounding and by what is unseen."""
+        rate, limit = self.limit(level, rate)
+        if self.missed == NONE:
+            return Constraint(Role.LOSS, difference(self.squared, self.variance, rate), limit)
+        loss, hidden = self.missed
+        # Once for the root of V, then once for the norm of S.
+        y = max(norm_bound * hidden / math.sqrt(max(limit / max(rate, 1e-300), 1e-300)), 1e-12)
+        z = share_of_unseen(limit, loss, norm_bound)
+        seen = difference(self.squared, self.variance, (1 + z) * (1 + y) * rate)
+        unseen = (1 + 1 / z) * loss**2 + (1 + z) * (1 + 1 / y) * rate * hidden**2
+        return Constraint(Role.LOSS, with_unseen(seen, -unseen), (1 + z) * limit)
 
     def variance_goal(self) -> Quadratic:
         """Minus the variance of the seen part: its least value is the largest variance with the sign turned."""
         turned = Quadratic(-self.variance.A, -self.variance.a, -self.variance.a0)
-        return turned if self.missed == (0.0, 0.0) else with_unseen(turned, 0.0)
-
-
-@dataclass(frozen=True)
-class Known:
-    """|eps| <= residual_bound, and V_n at most these, one per evidence, at Q."""
-
-    residual_bound: float
-    variances: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class TightSet:
-    """Evidence, the constraints that do not depend on it (ball, box), and what was known before any data.
-
-    joint: constraints eps'(K - qD)eps <= p at several rates q; else q = 0 alone, a radius that follows the largest variance.
-    """
-
-    evidence: tuple[Evidence, ...]
-    others: tuple[Constraint, ...]
-    norm_bound: float
-    range: Reach
-    joint: bool
-
-    def begin(self) -> Known:
-        bound = self.range.over_ball(self.norm_bound)
-        return Known(bound, tuple(one.count * (bound * one.reach) ** 2 for one in self.evidence))
-
-    def squares(self, known: Known) -> tuple[SquaredEnvelope, ...]:
-        """The squared envelopes over the range and the variances that are known."""
-        return tuple(
-            SquaredEnvelope(one.envelope, known.residual_bound * one.reach, largest)
-            for one, largest in zip(self.evidence, known.variances, strict=True)
-        )
-
-    def constraints(self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray]) -> tuple[Constraint, ...]:
-        """The joint constraints at these rates, then ball and box."""
-        losses = [
-            one.constraint(affine.level, affine.rate, self.norm_bound)
-            for one, squared, own in zip(self.evidence, squares, rates, strict=True)
-            for affine in map(squared.at, own.tolist())
-        ]
-        return (*losses, *self.others)
+        return turned if self.missed == NONE else with_unseen(turned, 0.0)
 
 
 def difference(squared: Quadratic, variance: Quadratic, rate: float) -> Quadratic:
@@ -117,8 +85,19 @@ def difference(squared: Quadratic, variance: Quadratic, rate: float) -> Quadrati
 
 
 def with_unseen(q: Quadratic, coefficient: float) -> Quadratic:
-    """One more variable, the norm of what is unseen, with this coefficient of its square."""
+    """One more variable, the norm s of what is unseen, with this coefficient of its square."""
     m = len(q.a)
     A = np.zeros((m + 1, m + 1))
     A[:m, :m], A[m, m] = q.A, coefficient
     return Quadratic(A, np.append(q.a, 0.0), q.a0)
+
+
+def share_of_unseen(limit: float, missed: float, norm_bound: float) -> float:
+    """z of (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, best where the whole norm is unseen (s = R)."""
+    return max(norm_bound * missed / math.sqrt(max(limit, 1e-300)), 1e-12)
+
+
+def widened(constraint: Constraint, missed: float, norm_bound: float) -> Constraint:
+    """q(theta) - (1 + 1/z) missed^2 s^2 <= (1 + z) limit: the constraint for the seen part of Q alone."""
+    z = share_of_unseen(constraint.limit, missed, norm_bound)
+    return Constraint(constraint.role, with_unseen(constraint.quadratic, -(1 + 1 / z) * missed**2), (1 + z) * constraint.limit)

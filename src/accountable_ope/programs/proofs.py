@@ -14,8 +14,8 @@ import numpy as np
 
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
+from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
-from .evidence import Known, TightSet
 from .lagrangian import Constraint, lagrangian_value
 
 WELL_CONDITIONED = 1e-9
@@ -65,7 +65,7 @@ class Tightening:
                     and only the ball or the box closes it.
     """
 
-    tight: TightSet
+    tight: ConstraintSet
     rounds: tuple[Round, ...]
     steps: tuple[Step, ...]
     ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
@@ -74,9 +74,8 @@ class Tightening:
     @property
     def level(self) -> float:
         """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""
-        last, one = self.rounds[-1], self.tight.evidence[0]
-        u, _ = one.envelope.bound(last.residual_bound * one.reach, np.array([last.variance * one.count]))
-        return float(u[0]) ** 2 / one.count**2
+        last, evidence = self.rounds[-1], self.tight.evidence[0]
+        return evidence.bound(last.residual_bound, last.variance / evidence.count)
 
     def summary(self) -> str:
         """In words, how far the iteration came."""
@@ -116,7 +115,7 @@ def _same(one: Constraint, other: Constraint) -> bool:
     )
 
 
-def after(tight: TightSet, known: Known, step: Step) -> Known:
+def after(tight: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
     """What the proofs of a step say, given what was known."""
     squares = tight.squares(known)
     variances = []
@@ -124,15 +123,15 @@ def after(tight: TightSet, known: Known, step: Step) -> Known:
         largest = before
         if proof is not None:
             value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
-            hidden = tight.norm_bound * one.missed[1] + one.misfit[1]
+            hidden = tight.radius * one.missed[1] + one.misfit[1]
             largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
         variances.append(largest)
     bound = known.residual_bound
     ellipsoids = ellipsoids_around((tight.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
     if ellipsoids:
-        bound = min(bound, tight.range.over(ellipsoids, tight.norm_bound))
+        bound = min(bound, tight.range.over(ellipsoids, tight.radius))
     reduced = (min(v, one.count * (bound * one.reach) ** 2) for v, one in zip(variances, tight.evidence, strict=True))
-    return Known(bound, tuple(reduced))
+    return KnownBounds(bound, tuple(reduced))
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:

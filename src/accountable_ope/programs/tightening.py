@@ -21,8 +21,9 @@ import numpy as np
 
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
+from .constraint_set import ConstraintSet, KnownBounds
 from .envelope import SquaredEnvelope
-from .evidence import Evidence, Known, TightSet, difference
+from .evidence import Evidence, difference
 from .lagrangian import Constraint, Role, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
 from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
@@ -57,7 +58,7 @@ class _Hints:
 
 
 def tighten(
-    tight: TightSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
+    tight: ConstraintSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
 ) -> tuple[Certificate, Certificate, Tightening]:
     """Both ends (the largest upward'theta and downward'theta) and the iteration that led to them.
 
@@ -101,12 +102,12 @@ def tighten(
     return upper or _unbounded(tight, upward), lower or _unbounded(tight, downward), tightening
 
 
-def prove_empty(tight: TightSet, known: Known, inside: FloatArray) -> Certificate | None:
+def prove_empty(tight: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
     """A proof that no theta meets a joint constraint within ball and box, or None."""
     for one, squared in zip(tight.evidence, tight.squares(known), strict=True):
         variance = one.variance(inside[: len(one.variance.a)]) * one.count**2
         affine = squared.touching(variance) if tight.joint else squared.at(0.0)
-        loss = one.constraint(affine.level, affine.rate, tight.norm_bound)
+        loss = one.constraint(affine.level, affine.rate, tight.radius)
         if loss.quadratic(inside) <= loss.limit or not tight.others:
             continue
         size = max(abs(loss.quadratic(inside)), abs(loss.limit))
@@ -118,7 +119,7 @@ def prove_empty(tight: TightSet, known: Known, inside: FloatArray) -> Certificat
     return None
 
 
-def least_norm(tight: TightSet, inside: FloatArray, ball: Quadratic) -> float | None:
+def least_norm_of_rounds(tight: ConstraintSet, inside: FloatArray, ball: Quadratic) -> float | None:
     """A lower bound of the norm of every Q that meets the joint constraints and the box; None where none does."""
     known = tight.begin()
     if prove_empty(tight, known, inside) is not None:
@@ -130,7 +131,7 @@ def least_norm(tight: TightSet, inside: FloatArray, ball: Quadratic) -> float | 
 
 def _solve(
     goal: Quadratic,
-    tight: TightSet,
+    tight: ConstraintSet,
     squares: Sequence[SquaredEnvelope],
     inside: FloatArray,
     gap: float = 1e-6,
@@ -153,7 +154,7 @@ def _solve(
     for attempt in range(REFINEMENTS if tight.joint else 1):
         constraints = tight.constraints(squares, choices)
         if start is None:
-            start = _first_multipliers(goal, constraints, inside, tight.norm_bound)
+            start = _first_multipliers(goal, constraints, inside, tight.radius)
         wanted = gap if attempt else max(gap, 1e-3)
         dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
         if dual is None:
@@ -196,7 +197,7 @@ def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], insid
 
 
 def _shrink(
-    tight: TightSet,
+    tight: ConstraintSet,
     squares: Sequence[SquaredEnvelope],
     inside: FloatArray,
     ends: Sequence[_Solved],
@@ -223,12 +224,12 @@ def _crossed(best: Sequence[Certificate | None]) -> bool:
     return upper is not None and lower is not None and upper.bound < -lower.bound
 
 
-def _smaller(after: Known, before: Known) -> bool:
+def _smaller(after: KnownBounds, before: KnownBounds) -> bool:
     pairs = zip((after.residual_bound, *after.variances), (before.residual_bound, *before.variances), strict=True)
     return any(new < (1 - ENOUGH) * old for new, old in pairs)
 
 
-def _record(known: Known, squared: SquaredEnvelope, rate: float, count: int, best: Sequence[Certificate | None]) -> Round:
+def _record(known: KnownBounds, squared: SquaredEnvelope, rate: float, count: int, best: Sequence[Certificate | None]) -> Round:
     upper, lower = best
     affine = squared.at(rate)
     return Round(
@@ -276,7 +277,7 @@ def _emptied(empty: Certificate, objective: FloatArray) -> Certificate:
     return Certificate(objective, empty.constraints, empty.multipliers, empty.bound, None, SolveStatus.EMPTY)
 
 
-def _unbounded(tight: TightSet, objective: FloatArray) -> Certificate:
+def _unbounded(tight: ConstraintSet, objective: FloatArray) -> Certificate:
     return Certificate(objective, tight.others, np.zeros(len(tight.others)), math.inf, None, SolveStatus.UNBOUNDED)
 
 

@@ -14,19 +14,26 @@ START_SHARE = 0.1
 """The share of delta given to the Monte Carlo error of the start states, when there is one."""
 
 
+FEATURE_SHARE = 0.5
+"""The share of delta given to the draw of random features, where a whole RKHS is bounded through them."""
+
+
 @dataclass(frozen=True)
 class DeltaSplit:
-    """total = kernel + start."""
+    """total = kernel + start + features."""
 
     total: float
     kernel: float
     start: float
+    features: float = 0.0
 
 
-def split_delta(delta: float, *, start_is_exact: bool) -> DeltaSplit:
-    """delta = delta_K + delta_eta (two-sided); all of it goes to the kernel event when the start value is exact."""
-    start = 0.0 if start_is_exact else START_SHARE * delta
-    return DeltaSplit(total=delta, kernel=delta - start, start=start)
+def split_delta(delta: float, *, start_is_exact: bool, random_features: bool = False) -> DeltaSplit:
+    """delta = delta_K + delta_eta (two-sided) + delta_w; all of it goes to the kernel event when that is the only one."""
+    features = FEATURE_SHARE * delta if random_features else 0.0
+    left = delta - features
+    start = 0.0 if start_is_exact else START_SHARE * left
+    return DeltaSplit(total=delta, kernel=left - start, start=start, features=features)
 
 
 def start_radius(span: float, effective_count: float, delta: float) -> float:

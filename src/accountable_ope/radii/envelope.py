@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class RateMixture:
     rates: FloatArray
     weights: FloatArray
     delta: float
+    follows_variance: ClassVar[bool] = True
 
     def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         b, v = residual_bound, np.atleast_1d(np.asarray(variance, dtype=np.float64))
@@ -79,6 +81,7 @@ class SymmetricEnvelope:
 
     rho: float
     delta: float
+    follows_variance: ClassVar[bool] = True
 
     def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         v = np.atleast_1d(np.asarray(variance, dtype=np.float64))

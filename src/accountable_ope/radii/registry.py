@@ -1,17 +1,25 @@
-"""A radius by name: how large the loss of the true Q may be, which theorem says so, and under which assumptions."""
+"""Radii by name: how large the loss of the true Q may be, which theorem says so, and under which assumptions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import InvalidInput
-from ..problem.assumptions import ValueRanges
-from ..programs.envelope import Envelope
+from ..programs.ellipsoid_ball import decompose
+from ..programs.envelope import ConstantEnvelope, Envelope
+from ..programs.evidence import Evidence
+from ..statistics.statistic import KernelStatistic
+from .cut import fit_cut
 from .envelope import SymmetricEnvelope, rate_mixture
 from .martingale import azuma, azuma_anytime
+from .member import Member
 from .paper import hoeffding_u, hoeffding_v, largest_loss
+from .self_normalized import self_normalized_statistic
+
+DEFAULT_RADIUS = "certified"
 
 
 class Guarantee(Enum):
@@ -29,7 +37,15 @@ class LossKind(Enum):
     U = "U-statistic"
 
 
-class Method(Enum):
+class Rests(Enum):
+    """Which range of the residuals a radius rests on."""
+
+    SUPREMUM = "sup"
+    WIDTH = "width"
+    NOTHING = "residuals at the least loss"
+
+
+class Approach(Enum):
     """How a radius comes about."""
 
     CONSTANT = "one number, known before the data"
@@ -62,25 +78,20 @@ class Radius:
         return self.level + self.rounding
 
 
-@dataclass(frozen=True)
-class RadiusInputs:
-    """What any radius may use: the number of transitions, the ranges that were declared, and the kernel's supremum.
+@dataclass(frozen=True, eq=False)
+class Grounds:
+    """The evidence of one class, from which statistic it comes, and what it rests on, in short."""
 
-    planned: the number of transitions at which radii that hold for all n at once are to be tightest; fixed before the data.
-    """
-
-    count: int
-    ranges: ValueRanges
-    kernel_supremum: float
-    delta: float
-    planned: int
+    evidence: tuple[Evidence, ...]
+    statistic: KernelStatistic
+    uses: str
 
 
 @dataclass(frozen=True)
 class RadiusRule:
     """A theorem with its name: as a number (level), or as an envelope of the variance.
 
-    level:    lambda_K from the inputs, None where the data are needed for it.
+    level:    lambda_K of a class at (delta, planned), None where more than the ranges are needed for it.
     envelope: from (range of a step, number of transitions, delta), None where the radius does not follow the variance.
     anytime:  whether the same event serves all n at once, so that data may be looked at again and again (`Monitor`).
     cut:      whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
@@ -88,54 +99,104 @@ class RadiusRule:
 
     name: str
     theorem: str
-    uses: Callable[[RadiusInputs], str]
-    guarantee: Guarantee
-    loss: LossKind
-    method: Method = Method.CONSTANT
-    level: Callable[[RadiusInputs], float] | None = None
+    rests: Rests
+    guarantee: Guarantee = Guarantee.FINITE_SAMPLE
+    loss: LossKind = LossKind.V
+    approach: Approach = Approach.CONSTANT
+    level: Callable[[Member, float, int], float] | None = None
     envelope: Callable[[float, int, float], Envelope] | None = None
     anytime: bool = False
     cut: bool = False
 
     @property
-    def rests_on_width(self) -> bool:
-        """Whether the width of residuals must be right: not where the paper's supremum counts, nor in the limit."""
-        return self.uses is _width and self.guarantee is not Guarantee.ASYMPTOTIC
+    def joint(self) -> bool:
+        return self.approach is Approach.JOINT
 
-    def radius(self, inputs: RadiusInputs, rounding: float) -> Radius:
-        """The radius of a rule that is one number."""
-        if self.level is None:
-            raise InvalidInput(f"The radius {self.name!r} depends on the data; {self.method.value}.")
-        return self.at(self.level(inputs), self.uses(inputs), inputs.delta, rounding)
+    @property
+    def follows_variance(self) -> bool:
+        return self.envelope is not None
+
+    def evidence(self, member: Member, delta: float, planned: int) -> Grounds:
+        """What the data say about one class at this delta: a constant radius is an envelope that ignores the variance.
+
+        planned: the number of rows at which a radius for all n at once is tightest, fixed before the data.
+        """
+        statistic, system = member.statistic, member.system
+        match self.approach:
+            case Approach.FOLLOWING | Approach.JOINT:
+                if member.residuals.before_data > 0:
+                    return self._following(member, delta, planned)
+                level, uses = 0.0, "range 0"  # residuals of the true Q are exactly 0
+            case Approach.SELF_NORMALIZED:
+                width = member.residuals.before_data
+                weighed = self_normalized_statistic(system, member.kernel, statistic, width, delta, planned)
+                statistic, level, uses = weighed.statistic, weighed.level, f"width {width:.4g}"
+            case Approach.BOOTSTRAP:
+                from .wild import wild_radius  # few programs need it
+
+                center = decompose(statistic.v_loss(), system.penalized).least_loss(None).theta
+                level, uses = wild_radius(system, member.kernel, center, delta), self.rests.value
+            case Approach.CONSTANT:
+                assert self.level is not None
+                level, uses = self.level(member, delta, planned), self._uses(member)
+        squared_level = level * statistic.count**2
+        return Grounds((kernel_evidence(member, statistic, ConstantEnvelope(squared_level), self.loss),), statistic, uses)
+
+    def _following(self, member: Member, delta: float, planned: int) -> Grounds:
+        """Kernel evidence and, with a cut, that of one more martingale: half of delta each."""
+        assert self.envelope is not None
+        statistic = member.statistic
+        share = 0.5 * delta if self.cut else delta  # whether or not the earlier rows gave weights: no choice by the data
+        prior = member.residuals.before_data  # the rates of the envelope must be fixed before the data
+        envelope = self.envelope(prior * math.sqrt(statistic.kernel_supremum), planned, share)
+        found = [kernel_evidence(member, statistic, envelope, self.loss)]
+        cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
+        if cut is not None:
+            found.append(cut.evidence(member.system, self.envelope(prior, cut.count, share), member.residual_gap))
+        return Grounds(tuple(found), statistic, "range")
+
+    def _uses(self, member: Member) -> str:
+        number = member.ranges.residual_bound if self.rests is Rests.SUPREMUM else member.ranges.residual_width
+        return f"{self.rests.value} {number:.4g}"
 
     def at(self, level: float, uses: str, delta: float, rounding: float) -> Radius:
         """The radius at a level that was found from the data."""
-        return Radius(
-            name=self.name,
-            theorem=self.theorem,
-            uses=uses,
-            guarantee=self.guarantee,
-            loss=self.loss,
-            level=level,
-            rounding=rounding,
-            delta=delta,
-        )
+        return Radius(self.name, self.theorem, uses, self.guarantee, self.loss, level, rounding, delta)
 
 
-def _hoeffding_v(printed: bool) -> Callable[[RadiusInputs], float]:
-    return lambda x: hoeffding_v(x.count, largest_loss(x.ranges.residual_bound, x.kernel_supremum), x.delta, printed=printed)
+def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelope, loss: LossKind) -> Evidence:
+    """The martingale sum_i eps_i K(x_i, .) of a class."""
+    gap = member.residual_gap
+    return Evidence(
+        name="kernel",
+        squared=statistic.v_loss() if loss is LossKind.V else statistic.u_loss(),
+        variance=statistic.variance(),
+        count=statistic.count,
+        reach=math.sqrt(statistic.kernel_supremum),
+        envelope=envelope,
+        missed=(statistic.missed, statistic.missed_variance),
+        misfit=(gap * statistic.kappa, gap * statistic.kappa_variance),
+        rounding=member.rounding,
+    )
 
 
-def _hoeffding_u(printed: bool) -> Callable[[RadiusInputs], float]:
-    return lambda x: hoeffding_u(x.count, largest_loss(x.ranges.residual_bound, x.kernel_supremum), x.delta, printed=printed)
+def _paper(formula: Callable[..., float], *, printed: bool = False) -> Callable[[Member, float, int], float]:
+    def level(member: Member, delta: float, planned: int) -> float:
+        statistic = member.statistic
+        l_max = largest_loss(member.ranges.residual_bound, statistic.kernel_supremum)
+        return formula(statistic.count, l_max, delta, printed=printed)
+
+    return level
 
 
-def _sup(x: RadiusInputs) -> str:
-    return f"sup {x.ranges.residual_bound:.4g}"
+def _azuma(member: Member, delta: float, planned: int) -> float:
+    statistic = member.statistic
+    return azuma(statistic.count, member.ranges.residual_width, statistic.kernel_supremum, delta)
 
 
-def _width(x: RadiusInputs) -> str:
-    return f"width {x.ranges.residual_width:.4g}"
+def _azuma_anytime(member: Member, delta: float, planned: int) -> float:
+    statistic = member.statistic
+    return azuma_anytime(statistic.count, member.ranges.residual_width, statistic.kernel_supremum, delta, planned)
 
 
 def _symmetric(step_range: float, count: int, delta: float) -> Envelope:
@@ -143,86 +204,71 @@ def _symmetric(step_range: float, count: int, delta: float) -> Envelope:
     return SymmetricEnvelope(5e-5 * count * step_range**2, delta)
 
 
-_FINITE, _V = Guarantee.FINITE_SAMPLE, LossKind.V
-
 RULES: tuple[RadiusRule, ...] = (
-    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", _sup, _FINITE, _V, level=_hoeffding_v(False)),
-    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", _sup, _FINITE, LossKind.U, level=_hoeffding_u(False)),
-    RadiusRule("hoeffding-printed", "Hoeffding, V-statistic, as printed", _sup, _FINITE, _V, level=_hoeffding_v(True)),
+    RadiusRule("hoeffding", "Hoeffding, V-statistic (paper)", Rests.SUPREMUM, level=_paper(hoeffding_v)),
+    RadiusRule("hoeffding-u", "Hoeffding, U-statistic (paper)", Rests.SUPREMUM, loss=LossKind.U, level=_paper(hoeffding_u)),
     RadiusRule(
-        "azuma",
-        "Hilbert-space Azuma-Hoeffding (Theorem A)",
-        _width,
-        _FINITE,
-        _V,
-        level=lambda x: azuma(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta),
+        "hoeffding-printed",
+        "Hoeffding, V-statistic, as printed",
+        Rests.SUPREMUM,
+        level=_paper(hoeffding_v, printed=True),
     ),
+    RadiusRule("azuma", "Hilbert-space Azuma-Hoeffding (Theorem A)", Rests.WIDTH, level=_azuma),
     RadiusRule(
         "azuma-anytime",
         "Azuma-Hoeffding for all n at once (Theorem A')",
-        _width,
-        _FINITE,
-        _V,
-        level=lambda x: azuma_anytime(x.count, x.ranges.residual_width, x.kernel_supremum, x.delta, x.planned),
+        Rests.WIDTH,
+        level=_azuma_anytime,
         anytime=True,
     ),
     RadiusRule(
         "self-normalized",
         "Self-normalized martingale (Theorem C)",
-        _width,
-        _FINITE,
-        _V,
-        method=Method.SELF_NORMALIZED,
+        Rests.WIDTH,
+        approach=Approach.SELF_NORMALIZED,
         anytime=True,
     ),
     RadiusRule(
         "empirical-bernstein",
         "Empirical Bernstein in Hilbert space (Theorem B), tightened",
-        _width,
-        _FINITE,
-        _V,
-        method=Method.FOLLOWING,
+        Rests.WIDTH,
+        approach=Approach.FOLLOWING,
         envelope=rate_mixture,
         anytime=True,
     ),
     RadiusRule(
         "certified",
         "Empirical Bernstein with the variance inside the constraint (Theorem B, joint)",
-        _width,
-        _FINITE,
-        _V,
-        method=Method.JOINT,
+        Rests.WIDTH,
+        approach=Approach.JOINT,
         envelope=rate_mixture,
         anytime=True,
     ),
     RadiusRule(
         "certified-cut",
         "Empirical Bernstein, joint, and a weighted sum of residuals (Theorem B, twice)",
-        _width,
-        _FINITE,
-        _V,
-        method=Method.JOINT,
+        Rests.WIDTH,
+        approach=Approach.JOINT,
         envelope=rate_mixture,
         cut=True,
     ),
     RadiusRule(
         "symmetric",
         "Symmetric residuals (Theorem D), joint",
-        _width,
-        Guarantee.FINITE_SAMPLE_DECLARED_NOISE,
-        _V,
-        method=Method.JOINT,
+        Rests.WIDTH,
+        guarantee=Guarantee.FINITE_SAMPLE_DECLARED_NOISE,
+        approach=Approach.JOINT,
         envelope=_symmetric,
         anytime=True,
     ),
-    RadiusRule("wild", "Wild bootstrap", _width, Guarantee.ASYMPTOTIC, _V, method=Method.BOOTSTRAP),
+    RadiusRule("wild", "Wild bootstrap", Rests.NOTHING, guarantee=Guarantee.ASYMPTOTIC, approach=Approach.BOOTSTRAP),
 )
 
 LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
 
 AVERAGE_LADDER = ("hoeffding", "azuma")
-"""The same for the average reward, whose program takes constant radii only."""
+"""The same for the average reward."""
 
 
 def radius_rule(name: str) -> RadiusRule:

@@ -10,11 +10,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..classes.sections import ROWS_AT_ONCE
-from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..statistics.bellman import BellmanSystem
 from ..statistics.engines.tiles import Progress, TileOptions
-from ..validation import FloatArray, IntArray, probability_level, row_keys, vector, whole
+from ..validation import FloatArray, IntArray, probability_level, row_keys, whole
 
 RANK = 300
 """So many eigenvalues of the law of the wild radius are computed."""
@@ -43,7 +42,7 @@ def wild_radius(
     probability_level(delta)
     generator = np.random.default_rng(whole(seed, "seed", least=0))
     whole(draws, "draws", least=1)
-    mu, others = _spectrum(kernel, system.points, residuals_at(system, theta))
+    mu, others = _spectrum(kernel, system.points, system.residuals_at(theta))
     sums = np.zeros(draws)
     for one in mu:
         sums += one * generator.standard_normal(draws) ** 2
@@ -84,14 +83,6 @@ def kernel_product(
             if progress is not None:
                 progress((start + len(part)) / n)
     return product[group]
-
-
-def residuals_at(system: BellmanSystem, theta: FloatArray) -> FloatArray:
-    """eps(theta) = v - Z theta."""
-    coefficients = vector(theta, "theta")
-    if len(coefficients) != system.dimension:
-        raise InvalidInput(f"`theta` must have {system.dimension} coefficients, as the class has. Got {len(coefficients)}.")
-    return np.asarray(system.target - system.residuals @ coefficients)
 
 
 def _spectrum(kernel: Kernel, points: FloatArray, e: FloatArray) -> tuple[FloatArray, float]:

@@ -19,7 +19,7 @@ from ..programs.quadratic import Quadratic
 from ..validation import FloatArray, matrix, vector
 from .bellman import BellmanSystem
 from .engines.finite_rank import reduce_pairs
-from .engines.tiles import Progress, TileOptions
+from .engines.tiles import PairSums, Progress, TileOptions
 
 _STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
 
@@ -107,21 +107,27 @@ def kernel_statistic(
 def kernel_statistics(
     systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
 ) -> list[KernelStatistic]:
-    """The statistics of several feature classes on the same data, from one pass over the pairs."""
+    """The statistics of several classes on the same data, from one pass over the pairs."""
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
-    sums = reduce_pairs(kernel, systems[0].points, stacked, options, progress)
+    return statistics_from(systems, stacked, reduce_pairs(kernel, systems[0].points, stacked, options, progress), kernel)
+
+
+def statistics_from(
+    systems: Sequence[BellmanSystem], stacked: FloatArray, sums: PairSums, kernel: Kernel
+) -> list[KernelStatistic]:
+    """The statistic of every class, from sums over the columns of all of them side by side."""
     scale = np.sqrt(np.mean(stacked**2, axis=0))
     if not (np.isfinite(sums.pair_gram).all() and np.isfinite(scale).all()):
         raise InvalidInput("The kernel statistic is not finite: states, rewards or features are too large to be squared.")
     statistics, end = [], 0
     for system in systems:
         start, end = end, end + system.dimension + 2 + (system.remainder is not None)
-        own = slice(start, end)
+        part = slice(start, end)
         statistics.append(
             KernelStatistic(
-                pair_gram=sums.pair_gram[own, own],
-                diag_gram=sums.diag_gram[own, own],
-                column_scale=scale[own],
+                pair_gram=sums.pair_gram[part, part],
+                diag_gram=sums.diag_gram[part, part],
+                column_scale=scale[part],
                 count=len(stacked),
                 kernel_supremum=kernel.supremum,
                 kernel_error=sums.kernel_error,

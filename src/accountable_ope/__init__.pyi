@@ -1,0 +1,81 @@
+# The public names, in one place: `lazy.attach` reads this file, and so do type checkers.
+
+# rooms
+from . import baselines as baselines
+from . import bounds as bounds
+from . import classes as classes
+from . import environments as environments
+from . import fitting as fitting
+from . import io as io
+from . import kernels as kernels
+from . import laboratory as laboratory
+from . import problem as problem
+from . import programs as programs
+from . import radii as radii
+from . import statistics as statistics
+
+# bounds
+from .bounds.average_reward import AverageReward as AverageReward
+from .bounds.average_reward import bound_average_reward as bound_average_reward
+from .bounds.diagnosis import correct as correct
+from .bounds.diagnosis import diagnose as diagnose
+from .bounds.evaluation import Evaluation as Evaluation
+from .bounds.evaluation import evaluate as evaluate
+from .bounds.interval import Interval as Interval
+from .bounds.interval import Status as Status
+from .bounds.monitor import Monitor as Monitor
+from .bounds.premises import Choice as Choice
+from .bounds.selected import bound_rkhs as bound_rkhs
+from .bounds.selected import bound_selected as bound_selected
+from .bounds.sensitivity import study as study
+from .bounds.value import bound_ladder as bound_ladder
+from .bounds.value import bound_value as bound_value
+
+# the class of Q functions
+from .classes.features import RandomFourier as RandomFourier
+from .classes.features import TabularFeatures as TabularFeatures
+from .classes.linear_q import LinearQ as LinearQ
+from .classes.neural import NeuralFeatures as NeuralFeatures
+from .classes.precomputed import Precomputed as Precomputed
+from .classes.rkhs import KernelSections as KernelSections
+
+# errors
+from .errors import AopeError as AopeError
+from .errors import InvalidFile as InvalidFile
+from .errors import InvalidInput as InvalidInput
+from .errors import MissingExtra as MissingExtra
+
+# fitting, on earlier rows
+from .fitting.least_loss import fit_q as fit_q
+
+# files
+from .io.parquet import load_starts as load_starts
+from .io.parquet import load_transitions as load_transitions
+from .io.parquet import save_starts as save_starts
+from .io.parquet import save_transitions as save_transitions
+
+# test kernels
+from .kernels.kernel import Gaussian as Gaussian
+from .kernels.kernel import Laplace as Laplace
+from .kernels.kernel import Product as Product
+from .kernels.kernel import Tabular as Tabular
+from .kernels.random_features import RandomFeatureKernel as RandomFeatureKernel
+
+# the question
+from .problem.assumptions import Assumptions as Assumptions
+from .problem.assumptions import RelativeNorm as RelativeNorm
+from .problem.policy import DeterministicPolicy as DeterministicPolicy
+from .problem.policy import DiscretePolicy as DiscretePolicy
+from .problem.policy import SampledPolicy as SampledPolicy
+from .problem.policy import TabulatedPolicy as TabulatedPolicy
+from .problem.problem import Problem as Problem
+from .problem.problem import Question as Question
+from .problem.statements import Statement as Statement
+from .problem.transitions import StartStates as StartStates
+from .problem.transitions import Transitions as Transitions
+
+# what results say
+from .radii.registry import Guarantee as Guarantee
+from .statistics.estimates import QColumns as QColumns
+
+__version__: str

@@ -1,0 +1,135 @@
+"""From one class of Q to both ends of its interval: evidence, constraint set, solver, certificates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ..errors import InvalidInput
+from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..programs.constraint_set import ConstraintSet, Unseen
+from ..programs.lagrangian import Constraint, Role
+from ..programs.pointwise import PointwiseRows
+from ..programs.quadratic import Quadratic
+from ..programs.solver import Solution, least_norm, solve
+from ..radii.member import Member
+from ..radii.registry import Grounds, LossKind, Radius, RadiusRule
+from ..statistics.bellman import BellmanSystem
+from .interval import ClassCertificates
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEnds:
+    """What one class contributes, and the radius that it rests on."""
+
+    part: ClassCertificates
+    radius: Radius
+
+
+def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, pointwise: bool = False) -> ClassEnds:
+    """Both ends of one class at one radius; pointwise: the value box holds at every kept point, not only on average."""
+    return ends_of(member, rule, rule.evidence(member, delta, planned), delta, pointwise=pointwise)
+
+
+def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool = False) -> ClassEnds:
+    """Both ends of one class from its evidence."""
+    constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
+    solution = solve(constraints, member.system.objective, _pointwise_rows(member) if pointwise else None)
+    constraints, evidence = solution.constraints, solution.constraints.evidence[0]
+    uses, level = grounds.uses, evidence.bound(0.0, 0.0) if solution.tightening is None else solution.tightening.level
+    if solution.tightening is not None:
+        uses = f"range {solution.tightening.rounds[-1].residual_bound:.3g}"
+        if solution.empty:
+            inside = constraints.inside[: len(constraints.penalized)]
+            level = evidence.bound(constraints.range.over_ball(constraints.radius), evidence.variance(inside))
+    compared = rule.loss is LossKind.V and constraints.unseen is None
+    part = ClassCertificates(
+        features=member.name,
+        constraints=constraints,
+        upper=solution.upper,
+        lower=solution.lower,
+        norm_bound=constraints.norm_bound,
+        least_norm=smallest,
+        least_loss=solution.least_loss,
+        misfit=_misfit(member, solution) if solution.empty and rule.loss is LossKind.V else 0.0,
+        statistic=grounds.statistic,
+        note=note,
+        offset=member.system.offset,
+        missed=solution.missed + member.misfit,
+        tightening=solution.tightening,
+        chance_loss=evidence.variance(constraints.inside) if compared else math.nan,
+    )
+    return ClassEnds(part, rule.at(level, uses, delta, member.rounding))
+
+
+def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[ConstraintSet, float | None, str]:
+    """The set, the least norm that is consistent with the evidence, and why the ball is what it is."""
+    system, declared = member.system, member.norm
+    remainder = system.remainder
+    first = ConstraintSet(
+        evidence=grounds.evidence,
+        penalized=system.penalized,
+        norm_bound=declared if isinstance(declared, float) else member.largest_norm,
+        box=member.box,
+        range=member.residuals,
+        joint=joint,
+        unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
+    )
+    smallest = least_norm(first)
+    if isinstance(declared, RelativeNorm) and smallest:
+        return replace(first, norm_bound=declared.multiple * smallest), smallest, ""
+    return first, smallest, member.note or _why_so_large(declared, smallest)
+
+
+def _why_so_large(declared: float | RelativeNorm | None, smallest: float | None) -> str:
+    """Why the ball is the one that only keeps the numbers finite; nothing where a bound was declared."""
+    if isinstance(declared, float):
+        return ""
+    if declared is None:
+        return "none was declared"
+    why = "a constant Q is consistent with the data" if smallest == 0.0 else "no Q of the class is consistent with the data"
+    return f"a multiple of the least norm bounds nothing here, since {why}"
+
+
+def _misfit(member: Member, solution: Solution) -> float:
+    """How far every function of the class is from Q somewhere. Q is not in the class, so only declared ranges bound it.
+
+    A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
+    """
+    constraints, statistic = solution.constraints, member.statistic
+    if not member.kernel.nonnegative or statistic.kappa == 0:
+        return 0.0
+    evidence, width = constraints.evidence[0], member.residuals.declared
+    largest = evidence.bound(width, (width * evidence.reach) ** 2 / evidence.count)
+    allowed = math.sqrt(largest + evidence.rounding) + evidence.misfit[0]
+    return max(0.0, constraints.least_root_loss() - allowed) / ((1 + member.system.discount) * statistic.kappa)
+
+
+def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:
+    """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j: Q and V lie in the value range.
+
+    The moments are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
+    """
+    moments, dimension = system.box_moments, system.dimension
+    low, high = ranges.value
+    middle, half = 0.5 * (low + high), 0.5 * (high - low) + misfit
+    if half == 0:
+        return None
+    phi, ones = slice(0, dimension), dimension
+    linear, constant = middle * moments[phi, ones], middle**2
+    if len(moments) > dimension + 1:
+        anchor = dimension + 1
+        linear = linear - moments[phi, anchor]
+        constant += float(moments[anchor, anchor] - 2 * middle * moments[ones, anchor])
+    return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
+
+
+def _pointwise_rows(member: Member) -> PointwiseRows | None:
+    """low - misfit <= Q <= high + misfit at every kept point; None where the value range is a point."""
+    low, high = member.ranges.value
+    if member.system.remainder is not None:
+        raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
+    if not low < high:
+        return None
+    features, anchor = member.system.box_rows[:, :-1], member.system.box_rows[:, -1]
+    return PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)

@@ -1,0 +1,303 @@
+"""An evaluation: all work over rows done once, to be bounded at many radii, deltas and assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..classes.function_class import Features, FunctionClass, as_classes
+from ..classes.ranges import residual_range
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..problem.assumptions import Assumptions
+from ..problem.problem import Problem
+from ..radii.accounting import split_delta, start_radius
+from ..radii.member import Member
+from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
+from ..statistics.bellman import BellmanSystem, bellman_system
+from ..statistics.engines.tiles import Progress, TileOptions
+from ..statistics.estimates import AnyQ, QColumns, q_columns
+from ..statistics.statistic import KernelStatistic, kernel_statistics
+from ..validation import probability_level
+from .ends import class_ends, value_box
+from .interval import Interval, clip, hull
+from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
+
+if TYPE_CHECKING:
+    from .diagnosis import Correction, Diagnosis
+    from .sensitivity import Study
+
+UNDECLARED_NORM = 1e4
+"""Without a declared norm bound, ||Q|| is taken to be at most so many times the largest value: wild enough for any Q."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A problem with the Bellman systems and kernel statistics of its classes: all that costs O(n^2).
+
+    Made by `evaluate`. Its methods ask for intervals, diagnoses and studies without passing over the rows again.
+    """
+
+    problem: Problem
+    kernel: Kernel
+    classes: tuple[FunctionClass, ...]
+    systems: tuple[BellmanSystem, ...]
+    statistics: tuple[KernelStatistic, ...]
+    anchor: QColumns | None = None
+    chosen: Choice = BEFORE_THE_DATA
+    options: TileOptions | None = None
+
+    def __repr__(self) -> str:
+        anchored = "" if self.anchor is None else ", anchored"
+        return f"Evaluation({len(self.problem.data)} rows, {self.kernel!r}, {list(self.classes)!r}{anchored})"
+
+    def bound(
+        self, radius: str = DEFAULT_RADIUS, delta: float = 0.1, *, pointwise: bool = False, planned: int | None = None
+    ) -> Interval:
+        """The interval at one radius.
+
+        Parameters
+        ----------
+        radius : str
+            The radius by name.
+        delta : float
+            Failure probability of the two-sided statement.
+        pointwise : bool
+            Q lies in the value range at the logged points themselves, not only on average over them; slower, and narrower where
+            the norm bound is loose.
+        planned : int, optional
+            The number of rows at which a radius for all n at once is tightest; by default that at hand, which is a choice made
+            before the data only if their number was. Where the same data are bounded while they grow, it must not change.
+
+        Returns
+        -------
+        Interval
+
+        Raises
+        ------
+        InvalidInput
+            Where the radius needs something that was not declared, or says nothing about the class.
+        """
+        rule, problem = radius_rule(radius), self.problem
+        refuse_unfit([rule], self.classes, self.kernel, problem)
+        split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
+        start_error = 0.0
+        if split.start > 0:
+            start_error = start_radius(problem.ranges.span, problem.effective_starts, split.start)
+        members = [self.member(index) for index in range(len(self.classes))]
+        with single_threaded():
+            ends = [
+                class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
+                for member in members
+            ]
+        parts = tuple(each.part for each in ends)
+        unclipped = hull(parts, start_error)
+        lower, upper, status = clip(unclipped, problem.ranges.value)
+        return Interval(
+            lower=lower,
+            upper=upper,
+            unclipped=unclipped,
+            status=status,
+            radius=max((each.radius for each in ends), key=lambda radius: radius.total),
+            start_error=start_error,
+            split=split,
+            assumptions=problem.assumptions,
+            ranges=problem.ranges,
+            certificates=parts,
+            count=len(problem.data),
+            kernel=repr(self.kernel),
+            terminates=problem.terminates,
+            premises=value_premises(
+                problem,
+                parts,
+                rule,
+                kernel=repr(self.kernel),
+                anchored=self.anchor is not None,
+                chosen=self.chosen,
+                growing=planned is not None,
+            ),
+        )
+
+    def ladder(self, radii: Sequence[str] = LADDER, delta: float = 0.1, *, pointwise: bool = False) -> tuple[Interval, ...]:
+        """One interval per radius. Each is valid on its own; do not pick the narrowest."""
+        return tuple(self.bound(radius, delta, pointwise=pointwise) for radius in radii)
+
+    def assuming(self, assumptions: Assumptions) -> Evaluation:
+        """The same statistic under other assumptions; the discount must stay, as it is part of the statistic."""
+        before = self.problem.assumptions.discount
+        if assumptions.discount != before:
+            raise InvalidInput(f"The statistic was made at discount {before:g}. Got {assumptions.discount:g}.")
+        return replace(self, problem=self.problem.assuming(assumptions))
+
+    def of_class(self, index: int) -> Evaluation:
+        """The evaluation of one of the classes alone."""
+        kept = slice(index, index + 1)
+        return replace(self, classes=self.classes[kept], systems=self.systems[kept], statistics=self.statistics[kept])
+
+    def diagnose(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Diagnosis:
+        """Is this estimate consistent with the data, and where is it wrong? See `diagnose`."""
+        from .diagnosis import diagnosis_of
+
+        return diagnosis_of(self.anchored(q), radius, delta)
+
+    def correct(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Correction:
+        """The smallest change that makes this estimate consistent with the data; see `correct`."""
+        from .diagnosis import correction_of
+
+        return correction_of(self.anchored(q), q, radius, delta)
+
+    def study(self, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Study:
+        """How the interval depends on what was assumed; see `study`."""
+        from .sensitivity import study_of
+
+        return study_of(self, radius, delta)
+
+    def anchored(self, q: AnyQ, progress: Progress | None = None) -> Evaluation:
+        """The same classes around an existing Q, whose residuals make one more pass over the pairs of rows."""
+        return _evaluate(
+            self.problem, self.kernel, self.classes, q_columns(q, self.problem.experience), self.chosen, self.options, progress
+        )
+
+    def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
+        """The same kernel and classes on another problem: fewer rows, or another discount."""
+        return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
+
+    def member(self, index: int) -> Member:
+        """One class, with what the assumptions say about it."""
+        problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
+        facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
+        return Member(
+            name=repr(function_class),
+            system=system,
+            statistic=statistic,
+            kernel=self.kernel,
+            ranges=ranges,
+            residuals=residual_range(
+                function_class,
+                problem.policy,
+                facts,
+                ranges,
+                terminates=problem.terminates,
+                anchored=self.anchor is not None,
+            ),
+            box=value_box(system, ranges, facts.misfit),
+            norm=facts.norm_bound,
+            largest_norm=UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0,
+            misfit=facts.misfit,
+            rounding=rounding_slack(system, statistic, problem),
+            episodes=problem.data.episodes,
+        )
+
+
+def evaluate(
+    problem: Problem,
+    *,
+    features: Features | Sequence[Features],
+    kernel: Kernel,
+    anchor: AnyQ | None = None,
+    chosen: Choice = BEFORE_THE_DATA,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """The Bellman systems and kernel statistics of all classes, from one pass over the pairs of rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The question.
+    features : feature map, FunctionClass, or a sequence of them
+        The class of Q functions. Several give the hull of their intervals, valid if Q is in at least one of them.
+    kernel : Kernel
+        The test kernel.
+    anchor : callable, object with `predict_value`, or QColumns, optional
+        An existing Q: the class is anchor + features (see `diagnose`).
+    chosen : Choice, optional
+        When class and kernel were chosen; by default before any of the data.
+    options : TileOptions, optional
+        How the pass over the pairs is cut up.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=8)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> evaluation = aope.evaluate(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> [interval.radius.name for interval in evaluation.ladder()]
+    ['hoeffding', 'azuma', 'certified']
+    """
+    columns = None if anchor is None else q_columns(anchor, problem.experience)
+    return _evaluate(problem, kernel, as_classes(features), columns, chosen, options, progress)
+
+
+def _evaluate(
+    problem: Problem,
+    kernel: Kernel,
+    classes: tuple[FunctionClass, ...],
+    anchor: QColumns | None,
+    chosen: Choice,
+    options: TileOptions | None,
+    progress: Progress | None,
+) -> Evaluation:
+    systems = tuple(bellman_system(problem.experience, each, anchor) for each in classes)
+    statistics = tuple(kernel_statistics(systems, kernel, options, progress))
+    return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options)
+
+
+def single_threaded() -> threadpool_limits:
+    """Small matrices: more than one BLAS thread only gets in its own way."""
+    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own, which can be limited only once it is there
+
+    return threadpool_limits(limits=1, user_api="blas")
+
+
+def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: Problem) -> float:
+    """kernel_error * (mean of |Z||theta| + |v|)^2: how far rounding can move the loss of the true Q.
+
+    The penalized part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
+    the premises say so.
+    """
+    scale, penalized = statistic.column_scale[: system.dimension], system.penalized
+    largest_value, norm_bound = max(map(abs, problem.ranges.value)), problem.assumptions.norm_bound
+    norm = counted_norm(system.dimension, problem.ranges)
+    if isinstance(norm_bound, float):
+        norm = min(norm, norm_bound)
+    residual_size = norm * float(np.linalg.norm(scale[penalized])) + float(statistic.column_scale[system.dimension])
+    if not penalized.all():
+        residual_size += (largest_value + norm) * float(scale[~penalized].sum())
+    return statistic.kernel_error * residual_size**2
+
+
+def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], kernel: Kernel, problem: Problem) -> None:
+    """Raise where a radius, a class that its coordinates do not span, or a misfit needs what is not there."""
+    facts, rows = problem.assumptions, len(problem.data)
+    if any(rule.guarantee is radius_rule("symmetric").guarantee for rule in rules) and not facts.symmetric_noise:
+        raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")
+    many = max((each.dimension for each in classes if each.dimension is not None), default=0)
+    if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
+        raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
+    sections = any(each.dimension is None for each in classes)
+    if sections and facts.norm_bound is None:
+        raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
+    if not sections and facts.misfit == 0:
+        return
+    what = "what KernelSections miss" if sections else "a `misfit`"
+    for rule in rules:
+        if rule.loss is LossKind.U:
+            raise InvalidInput(f"`radius` {rule.name} bounds a U-statistic, which says nothing about {what}.")
+        if rule.approach is Approach.SELF_NORMALIZED or (sections and rule.approach is Approach.BOOTSTRAP):
+            raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
+    if not kernel.nonnegative:
+        raise InvalidInput(f"`kernel` must have no negative values with {what}. Got {kernel!r}.")

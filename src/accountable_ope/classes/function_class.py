@@ -1,0 +1,210 @@
+"""A class of Q functions: one Protocol that answers for its own columns, its ranges, and what its coordinates miss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..problem.policy import Policy
+from ..problem.problem import Experience
+from ..validation import FloatArray, refuse_non_finite
+from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
+
+ROWS_AT_ONCE = 8192
+"""Rows of features computed together, which bounds the temporary memory."""
+
+GRID_NUMBERS = 1_000_000
+"""Numbers (points times features) that a grid over the state box may hold."""
+
+StateBox = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Remainder:
+    """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s,
+
+    |eps_i(Q) - eps_i(Q - g)| <= s rows_i, |value(Q) - value(Q - g)| <= s objective, and over the points of the value box
+    |g(y)| <= s box in root mean square.
+    """
+
+    rows: FloatArray
+    objective: float
+    box: float
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Coordinates of a class at the data, at the next states (0 where terminated) and at the start states.
+
+    The last two are averaged over the policy. `features` gives them at any point, None where they are known at the rows only;
+    `remainder` is what they miss, None where the class is what they span.
+    """
+
+    here: FloatArray
+    after: FloatArray
+    start: FloatArray
+    features: FeatureMap | None = None
+    remainder: Remainder | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Features at points that stand for all state-action points: phi anywhere is within `slack` of one of the rows."""
+
+    rows: FloatArray
+    slack: float
+
+
+@runtime_checkable
+class FunctionClass(Protocol):
+    """A class of Q functions, linear in coordinates theta that are orthonormal in it, so that ||Q|| = ||theta||.
+
+    Feature maps become one by `Span`; `KernelSections` and `Precomputed` are classes themselves.
+    """
+
+    @property
+    def intercept(self) -> bool:
+        """Whether an unpenalized constant is added."""
+        ...
+
+    @property
+    def dimension(self) -> int | None:
+        """How many coordinates, without the constant; None where the data decide."""
+        ...
+
+    @property
+    def diameter(self) -> float:
+        """sup ||phi(x) - phi(y)|| over all points, infinite where nothing is known."""
+        ...
+
+    @property
+    def feature_map(self) -> FeatureMap | None:
+        """phi as a function of points that is fixed before the data; None where there is none."""
+        ...
+
+    @property
+    def at_rows_only(self) -> bool:
+        """Whether the coordinates are known at the given rows only."""
+        ...
+
+    def columns(self, experience: Experience) -> Columns:
+        """The coordinates at the rows."""
+        ...
+
+    def cover(self, policy: Policy, state_box: StateBox | None) -> Cover | None:
+        """Points that stand for all others, None where there are none."""
+        ...
+
+    def norm_of_values(self, largest: float) -> float:
+        """The largest norm of a function of the class with |Q| <= largest everywhere; infinite where nothing is known."""
+        ...
+
+    def without_constant(self) -> FunctionClass:
+        """The same class without its constant."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The functions theta'phi (+ constant) of a feature map phi."""
+
+    feature_map: FeatureMap
+    intercept: bool
+
+    def __repr__(self) -> str:
+        return repr(self.feature_map)
+
+    @property
+    def dimension(self) -> int:
+        return self.feature_map.dimension
+
+    @property
+    def diameter(self) -> float:
+        return self.feature_map.diameter if isinstance(self.feature_map, BoundedFeatures) else np.inf
+
+    @property
+    def at_rows_only(self) -> bool:
+        return False
+
+    def columns(self, experience: Experience) -> Columns:
+        phi, live = self.feature_map, experience.live
+        here = np.empty((len(live), phi.dimension))
+        for start in range(0, len(live), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            here[rows] = _checked(phi, experience.points[rows])
+        after = np.zeros_like(here)
+        after[live] = expected_features(phi, experience.data.next_states[live], experience.policy)
+        return Columns(here, after, expected_features(phi, experience.starts.states, experience.policy), phi)
+
+    def cover(self, policy: Policy, state_box: StateBox | None) -> Cover | None:
+        """The listed points of a table, or a grid over the state box with the largest change of phi between its points."""
+        phi = self.feature_map
+        if isinstance(phi, ListedFeatures):
+            return Cover(phi(phi.one_hot_points), 0.0)
+        if state_box is None or policy.action_vectors is None or not isinstance(phi, SmoothFeatures):
+            return None
+        low, high = (np.array(side) for side in state_box)
+        actions = policy.action_vectors
+        cells = int((GRID_NUMBERS / (phi.dimension * len(actions))) ** (1 / len(low)))
+        if cells < 2:
+            return None
+        half = (high - low) / (2 * cells)
+        axes = [np.linspace(a + h, b - h, cells) if h > 0 else np.array([a]) for a, b, h in zip(low, high, half, strict=True)]
+        states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(low))
+        rows = [phi(np.concatenate([states, np.broadcast_to(a, (len(states), len(a)))], axis=1)) for a in actions]
+        return Cover(np.concatenate(rows), phi.spread(np.concatenate([half, np.zeros(actions.shape[1])])))
+
+    def norm_of_values(self, largest: float) -> float:
+        """One-hot features: theta is Q itself."""
+        return float(np.sqrt(self.dimension)) * largest if isinstance(self.feature_map, ListedFeatures) else np.inf
+
+    def without_constant(self) -> Span:
+        return Span(self.feature_map, intercept=False)
+
+
+Features = FeatureMap | FunctionClass
+"""What the argument `features` takes: a feature map, or a class of its own."""
+
+
+def as_classes(features: Features | Sequence[Features]) -> tuple[FunctionClass, ...]:
+    """One class or several, as a tuple that is not empty."""
+    given = tuple(features) if isinstance(features, Sequence) else (features,)
+    if not given:
+        raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
+    return tuple(_as_class(each) for each in given)
+
+
+def _as_class(features: Features) -> FunctionClass:
+    if isinstance(features, FunctionClass):
+        return features
+    if not isinstance(features, FeatureMap):
+        raise InvalidInput(
+            "`features` must be a feature map (such as RandomFourier), KernelSections or Precomputed, or a list of them. "
+            f"Got {type(features).__name__}."
+        )
+    return Span(features, features.intercept)
+
+
+def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) -> FloatArray:
+    """E_{a ~ pi(s)} phi(s, a), one row per state."""
+    total = np.zeros((len(states), features.dimension))
+    if len(states) == 0:
+        return total
+    for actions, weights, _ in policy.branches(states):
+        for start in range(0, len(states), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
+            total[rows] += weights[rows, None] * part
+    return total
+
+
+def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
+    values = np.asarray(features(points), dtype=np.float64)
+    if values.shape != (len(points), features.dimension):
+        raise InvalidInput(f"`features` must give shape {(len(points), features.dimension)}. Got {values.shape}.")
+    refuse_non_finite(values, "features")
+    return values

@@ -1,0 +1,110 @@
+"""The whole RKHS of a kernel as a class of Q."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..kernels.kernel import Kernel
+from ..problem.policy import Policy
+from ..problem.problem import Experience
+from ..validation import BoolArray, FloatArray, whole
+from .function_class import Columns, Remainder, StateBox
+from .sections import SectionFeatures, Sections, pivoted_coordinates
+
+
+@dataclass(frozen=True)
+class KernelSections:
+    """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.
+
+    The norm bound is that of the RKHS (the constant, if there is one, left out). With landmarks=None as many coordinates are
+    taken as it needs to miss nothing but rounding: the paper's exact program, in O(n^3). With fewer, the interval contains the
+    exact one, and its slack is computed rather than assumed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        K0.
+    landmarks : int or None
+        How many coordinates; None: as many as it takes.
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Examples
+    --------
+    >>> import accountable_ope as aope
+    >>> aope.KernelSections(aope.Gaussian(0.5), landmarks=100)
+    KernelSections(kernel=Gaussian(bandwidth=0.5), landmarks=100, intercept=True)
+    """
+
+    kernel: Kernel
+    landmarks: int | None = 300
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.landmarks is not None:
+            whole(self.landmarks, "landmarks", least=1)
+
+    @property
+    def dimension(self) -> None:
+        return None
+
+    @property
+    def diameter(self) -> float:
+        """||K0(x, .) - K0(y, .)||^2 = K0(x, x) + K0(y, y) - 2 K0(x, y) <= 2 sup K0 where K0 has no negative values."""
+        return float(np.sqrt((2.0 if self.kernel.nonnegative else 4.0) * self.kernel.supremum))
+
+    @property
+    def feature_map(self) -> None:
+        return None
+
+    @property
+    def at_rows_only(self) -> bool:
+        return False
+
+    def memory(self, count: int) -> int:
+        """About how many bytes the coordinates of `count` transitions and the program take."""
+        m = count + 2 if self.landmarks is None else min(self.landmarks, count + 2)
+        return 8 * (4 * count * m + 8 * m * m)
+
+    def columns(self, experience: Experience) -> Columns:
+        """Coordinates in which the sections f_0 (the start) and f_i (the residuals) have their largest parts."""
+        data, starts, live, points = experience.data, experience.starts, experience.live, experience.points
+        onward = [
+            (
+                _put_back(np.concatenate([data.next_states[live], branch.actions], axis=1), live, points),
+                _put_back(branch.weights, live, np.zeros(len(data))),
+            )
+            for branch in (experience.policy.branches(data.next_states[live]) if live.any() else ())
+        ]
+        at_data = Sections(((points, np.ones(len(data))),))
+        at_next = Sections(tuple(onward)) if onward else Sections(((points, np.zeros(len(data))),))
+        branches = experience.policy.branches(starts.states)
+        at_start = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches))
+        residuals = Sections((*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches)))
+        found = pivoted_coordinates(self.kernel, residuals, at_start, starts.weights, self.landmarks)
+        here, missed_here = found.basis.coordinates(at_data)
+        after, missed_after = found.basis.coordinates(at_next)
+        start, missed_start = found.basis.coordinates(at_start)
+        shares = [missed_here.mean(), float(starts.weights @ missed_start)]
+        if live.any():
+            shares.append(missed_after[live].mean())
+        remainder = Remainder(np.sqrt(found.missed), float(np.sqrt(found.start_missed)), float(np.sqrt(np.mean(shares))))
+        return Columns(here, after, start, SectionFeatures(found.basis, self.intercept), remainder)
+
+    def cover(self, policy: Policy, state_box: StateBox | None) -> None:
+        return None
+
+    def norm_of_values(self, largest: float) -> float:
+        return np.inf
+
+    def without_constant(self) -> KernelSections:
+        return replace(self, intercept=False)
+
+
+def _put_back(values: FloatArray, live: BoolArray, fill: FloatArray) -> FloatArray:
+    """Rows of the live transitions put back in place, the others filled (with a weight of 0 their points do not matter)."""
+    out = fill.copy()
+    out[live] = values
+    return out

@@ -1,0 +1,174 @@
+"""The question: which data, start states and target policy, and what is asserted about them. Validated once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..validation import BoolArray, FloatArray
+from .assumptions import Assumptions, ValueRanges, value_ranges
+from .contradictions import check_data
+from .policy import Policy, SampledPolicy, state_action_points
+from .transitions import StartStates, Transitions
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """What a class of Q is evaluated on: transitions, start states, the target policy, and the discount."""
+
+    data: Transitions
+    starts: StartStates
+    policy: Policy
+    discount: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount <= 1:
+            raise InvalidInput(f"`discount` must be in [0, 1]. Got {self.discount!r}.")
+        width, given = self.data.states.shape[1], self.starts.states.shape[1]
+        if given != width:
+            raise InvalidInput(f"`start states` must have as many columns as `states` ({width}). Got {given}.")
+        in_data = self.points.shape[1] - width
+        in_policy = next(iter(self.policy.branches(self.starts.states[:1]))).actions.shape[1]
+        if in_policy != in_data:
+            raise InvalidInput(f"The policy's actions have {in_policy} columns, those of the data {in_data}.")
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """x_i = (s_i, a_i), (n, d)."""
+        return state_action_points(self.data.states, self.data.actions, self.policy)
+
+    @cached_property
+    def live(self) -> BoolArray:
+        """Where the next state is not terminal."""
+        return np.asarray(~self.data.terminated)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A problem before it has data: what a `Monitor` is created with.
+
+    Parameters
+    ----------
+    starts : StartStates
+        Where the target policy starts.
+    policy : Policy
+        The target policy.
+    assumptions : Assumptions
+        What the analyst asserts.
+    """
+
+    starts: StartStates
+    policy: Policy
+    assumptions: Assumptions
+
+    def __post_init__(self) -> None:
+        for name, value, wanted in (
+            ("starts", self.starts, StartStates),
+            ("policy", self.policy, Policy),
+            ("assumptions", self.assumptions, Assumptions),
+        ):
+            if not isinstance(value, wanted):
+                raise InvalidInput(f"`{name}` must be of type {wanted.__name__}. Got {type(value).__name__}.")
+        if self.assumptions.one_step_range is not None and not self.policy.exact:
+            # Drawn actions move the residuals beyond r + discount V(s').
+            raise InvalidInput(
+                "`one_step_range` is about reward plus discounted next *value*, and a sampled policy puts the Q of drawn "
+                "actions in place of that value: use a policy with exact expectations, or leave it out."
+            )
+
+    def on(self, data: Transitions) -> Problem:
+        """The same question, asked of these data."""
+        return Problem(data, self.starts, self.policy, self.assumptions)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is asked, of which data, under which assumptions.
+
+    Parameters
+    ----------
+    data : Transitions
+        Logged transitions, in the order of generation.
+    starts : StartStates
+        Where the target policy starts.
+    policy : Policy
+        The target policy, whose value is asked for.
+    assumptions : Assumptions
+        What the analyst asserts: discount, ranges, norm bound.
+
+    Raises
+    ------
+    InvalidInput
+        Where something has the wrong type or shape, or the data contradict the assumptions.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> data = aope.Transitions([[0.0], [1.0], [0.0]], [0, 1, 1], [0.0, 1.0, 0.5], [[1.0], [0.0], [1.0]])
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> facts = aope.Assumptions(discount=0.9, reward_range=(0, 1))
+    >>> problem = aope.Problem(data, aope.StartStates([[0.0]]), policy, facts)
+    >>> problem.ranges.value
+    (0.0, 10.000000000000002)
+    """
+
+    data: Transitions
+    starts: StartStates
+    policy: Policy
+    assumptions: Assumptions
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, Transitions):
+            raise InvalidInput(f"`data` must be of type Transitions. Got {type(self.data).__name__}.")
+        Question(self.starts, self.policy, self.assumptions)
+        check_data(self.data, self.assumptions)
+        _ = self.experience  # shapes that do not fit are found before any work
+
+    def __repr__(self) -> str:
+        return f"Problem({self.data!r}, {self.starts!r}, {type(self.policy).__name__}, {self.assumptions!r})"
+
+    @cached_property
+    def experience(self) -> Experience:
+        """What a class of Q is evaluated on."""
+        return Experience(self.data, self.starts, self.policy, self.assumptions.discount)
+
+    @property
+    def question(self) -> Question:
+        """The same without the data."""
+        return Question(self.starts, self.policy, self.assumptions)
+
+    @cached_property
+    def terminates(self) -> bool:
+        """Whether states may be terminal: as declared, or as the data show."""
+        facts = self.assumptions
+        if facts.terminates is not None:
+            return facts.terminates
+        return bool(self.data.terminated.any()) or facts.horizon is not None or facts.terminal_reward
+
+    @cached_property
+    def ranges(self) -> ValueRanges:
+        """The ranges of values and residuals that follow from the assumptions."""
+        return value_ranges(self.assumptions, terminates=self.terminates)
+
+    @property
+    def start_is_exact(self) -> bool:
+        """Whether the value at the start is known exactly for every Q: no sample of states, no drawn actions."""
+        return self.starts.exact and self.policy.exact
+
+    @property
+    def effective_starts(self) -> float:
+        """N of the Monte Carlo radius: independent start states, or independent draws at a known distribution of them."""
+        draws = self.policy.draws if isinstance(self.policy, SampledPolicy) and self.starts.exact else 1
+        return draws / float(self.starts.weights @ self.starts.weights)
+
+    def assuming(self, assumptions: Assumptions) -> Problem:
+        """The same data and policy under other assumptions."""
+        return self if assumptions is self.assumptions else replace(self, assumptions=assumptions)
+
+    def split(self, earlier_share: float) -> tuple[Problem, Problem]:
+        """(earlier, later): choose on the first, bound on the second; see `Transitions.split`."""
+        earlier, later = self.data.split(earlier_share)
+        return replace(self, data=earlier), replace(self, data=later)

@@ -1,0 +1,71 @@
+"""Statements that a result makes: what it rests on, what speaks against it, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a statement is."""
+
+    PREMISE = "premise"
+    DOUBT = "doubt"
+    ADVICE = "advice"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of a result, with its meaning beside it so that nobody has to search the text.
+
+    Parameters
+    ----------
+    kind : Kind
+        Premise, doubt or advice.
+    name : str
+        Which one of its kind: "order", "rewards", "class", "norm", ...
+    text : str
+        The sentence.
+    parameters : tuple of (str, value)
+        The numbers and names that the sentence mentions.
+
+    Examples
+    --------
+    >>> from accountable_ope.problem.statements import premise
+    >>> rows = premise("earlier-rows", "The first 200 rows chose the class.", ("rows", 200))
+    >>> rows.parameter("rows"), str(rows)
+    (200, 'The first 200 rows chose the class.')
+    """
+
+    kind: Kind
+    name: str
+    text: str
+    parameters: tuple[tuple[str, object], ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def parameter(self, name: str) -> object:
+        """The value of one parameter."""
+        return next(value for known, value in self.parameters if known == name)
+
+
+def premise(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
+    """Something that must be true for the guarantee."""
+    return Statement(Kind.PREMISE, name, text, parameters)
+
+
+def doubt(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
+    """Something that speaks against a premise."""
+    return Statement(Kind.DOUBT, name, text, parameters)
+
+
+def advice(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
+    """What to do next."""
+    return Statement(Kind.ADVICE, name, text, parameters)
+
+
+def texts(statements: Iterable[Statement]) -> list[str]:
+    """The sentences alone."""
+    return [statement.text for statement in statements]

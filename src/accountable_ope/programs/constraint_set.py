@@ -1,0 +1,129 @@
+"""The constraints that the true Q meets on one event: evidence, ball and value box; and what coordinates of an RKHS miss.
+
+For Q = Q_P + g with ||g|| = s orthogonal to the coordinates, ||theta||^2 + s^2 <= R^2,
+    sqrt(loss(Q_P)) <= sqrt(loss(Q)) + s T,   |value(Q) - value(Q_P)| <= s tau_0,   rms of g over the box points <= s tau_box,
+and (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2 for every z > 0 keeps every constraint one quadratic in (theta, s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..validation import BoolArray, FloatArray
+from .ellipsoid import Reach
+from .ellipsoid_ball import Decomposition, decompose
+from .envelope import SquaredEnvelope
+from .evidence import Evidence, widened
+from .lagrangian import Constraint, ball
+from .quadratic import Quadratic
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """What is missed of the objective and, in root mean square, at the box points, per unit of norm."""
+
+    objective: float
+    box: float
+
+
+@dataclass(frozen=True)
+class KnownBounds:
+    """|eps| <= residual_bound, and V_n at most these, one per evidence, at the true Q."""
+
+    residual_bound: float
+    variances: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintSet:
+    """Evidence, the constraints that do not depend on it, and what was known before any data.
+
+    penalized:  which coefficients the norm counts.
+    norm_bound: the radius of the ball, None: no ball (for evidence that does not follow the variance).
+    box:        the value box, None where there is none.
+    range:      how large residuals can be over a set of coefficients.
+    joint:      constraints eps'(K - qD)eps <= p at several rates q; else q = 0 alone, a radius that follows the largest variance.
+    unseen:     what the coordinates of an RKHS miss, None where the class is what they span.
+    """
+
+    evidence: tuple[Evidence, ...]
+    penalized: BoolArray
+    norm_bound: float | None
+    box: Constraint | None
+    range: Reach
+    joint: bool
+    unseen: Unseen | None = None
+    rows: tuple[Constraint, ...] = ()
+
+    @property
+    def follows_variance(self) -> bool:
+        """Whether rounds can tighten it: no evidence that is one number does."""
+        return any(each.envelope.follows_variance for each in self.evidence)
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        """The first loss, in its own coordinates."""
+        return decompose(self.evidence[0].squared, self.penalized)
+
+    @cached_property
+    def inside(self) -> FloatArray:
+        """The point of least loss within the ball, for the size of things; nothing of it is unseen."""
+        theta = self.decomposition.least_loss(self.norm_bound).theta
+        return theta if self.unseen is None else np.append(theta, 0.0)
+
+    @property
+    def squared_norm(self) -> Quadratic:
+        """||theta||^2 + s^2."""
+        mask = self.penalized if self.unseen is None else np.append(self.penalized, True)
+        return ball(mask, 1.0).quadratic
+
+    @property
+    def radius(self) -> float:
+        """The norm bound as a number."""
+        return math.inf if self.norm_bound is None else self.norm_bound
+
+    @cached_property
+    def others(self) -> tuple[Constraint, ...]:
+        """Ball and boxes, in theta and, where something is unseen, its norm."""
+        mask = self.penalized if self.unseen is None else np.append(self.penalized, True)
+        found = [] if self.norm_bound is None else [ball(mask, self.norm_bound)]
+        if self.box is not None:
+            found.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.radius))
+        return (*found, *self.rows)
+
+    def objectives(self, objective: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What is to be largest for the upper and for the lower end; what is unseen helps either."""
+        if self.unseen is None:
+            return objective, -objective
+        return np.append(objective, self.unseen.objective), np.append(-objective, self.unseen.objective)
+
+    def begin(self) -> KnownBounds:
+        """What is known before any round."""
+        bound = self.range.over_ball(self.radius)
+        return KnownBounds(bound, tuple(each.count * (bound * each.reach) ** 2 for each in self.evidence))
+
+    def squares(self, known: KnownBounds) -> tuple[SquaredEnvelope, ...]:
+        """The squared envelopes over the range and the variances that are known."""
+        return tuple(
+            SquaredEnvelope(each.envelope, known.residual_bound * each.reach, largest)
+            for each, largest in zip(self.evidence, known.variances, strict=True)
+        )
+
+    def constraints(self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray]) -> tuple[Constraint, ...]:
+        """The joint constraints at these rates, then ball and box."""
+        losses = [
+            each.constraint(affine.level, affine.rate, self.radius)
+            for each, squared, chosen in zip(self.evidence, squares, rates, strict=True)
+            for affine in map(squared.at, chosen.tolist())
+        ]
+        return (*losses, *self.others)
+
+    def least_root_loss(self) -> float:
+        """A lower bound of sqrt(loss) over all functions of the class within the ball, seen and unseen parts together."""
+        least = max(self.decomposition.least_loss(self.norm_bound).lower_bound, 0.0)
+        return math.sqrt(least) - (self.radius * self.evidence[0].missed[0] if self.unseen is not None else 0.0)

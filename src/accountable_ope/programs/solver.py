@@ -1,0 +1,118 @@
+"""The largest and the smallest value over a constraint set, each with its certificate: one solver, two strategies.
+
+Evidence that is one number gives an ellipsoid, a ball and perhaps a box: `extreme` solves that exactly from one decomposition.
+Evidence that follows the variance is tightened round by round (`tightening`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..validation import FloatArray
+from .certificate import Certificate, SolveStatus
+from .constraint_set import ConstraintSet
+from .ellipsoid_ball import decompose
+from .evidence import widened
+from .extreme import FeasibleSet, extreme_value, least_correction
+from .lagrangian import Constraint, Role
+from .pointwise import PointwiseRows, with_rows
+from .proofs import Tightening
+from .tightening import least_norm_of_rounds, tighten
+
+NEGLIGIBLE = 1e-4
+"""Below this share of the square root of the radius, what is unseen is added as a constant, which keeps the program convex."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Both ends of a constraint set; the lower one is minus the bound of its certificate.
+
+    missed:     a constant to add to both ends.
+    least_loss: the least loss over the set without its evidence.
+    tightening: the rounds, None where the evidence is one number.
+    """
+
+    constraints: ConstraintSet
+    upper: Certificate
+    lower: Certificate
+    least_loss: float
+    missed: float = 0.0
+    tightening: Tightening | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.upper.status is SolveStatus.EMPTY
+
+
+def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None = None) -> Solution:
+    """The largest and the smallest objective'theta over the set; with rows, values are bounded at each of these points too."""
+    strategy = _by_rounds if constraints.follows_variance else _at_once
+    return strategy(constraints, objective, rows)
+
+
+def least_norm(constraints: ConstraintSet) -> float | None:
+    """The least norm of a function that is consistent with the evidence; None where none is (or where none is known)."""
+    if constraints.follows_variance:
+        return least_norm_of_rounds(constraints, np.zeros(len(constraints.squared_norm.a)), constraints.squared_norm)
+    if not constraints.decomposition.convex:
+        return None
+    correction = least_correction(constraints.decomposition, _limit(constraints))
+    return None if correction is None else float(np.linalg.norm(correction[constraints.penalized]))
+
+
+def _limit(constraints: ConstraintSet) -> float:
+    """What the loss is held to, for evidence that is one number."""
+    evidence = constraints.evidence[0]
+    return evidence.limit(evidence.bound(0.0, 0.0) * evidence.count**2, 0.0)[1]
+
+
+def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None) -> Solution:
+    feasible, (upward, downward), missed = _feasible_set(constraints, objective)
+    upper, lower = extreme_value(upward, feasible), extreme_value(downward, feasible)
+    if rows is not None:
+        upper, lower = _both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
+    return Solution(constraints, upper, lower, feasible.least_loss.lower_bound, missed)
+
+
+def _feasible_set(constraints: ConstraintSet, objective: FloatArray) -> tuple[FeasibleSet, tuple[FloatArray, FloatArray], float]:
+    """The set, the objectives of both ends, and a constant to add to both."""
+    evidence, unseen, R, limit = constraints.evidence[0], constraints.unseen, constraints.norm_bound, _limit(constraints)
+    if unseen is None or R is None:
+        plain = FeasibleSet(constraints.decomposition, limit, R, constraints.box)
+        return plain, (objective, -objective), 0.0 if unseen is None else math.inf
+    loss, box = evidence.missed[0], constraints.box
+    if R * loss <= NEGLIGIBLE * math.sqrt(limit):
+        limit = (math.sqrt(limit) + R * loss) ** 2
+        if box is not None:
+            box = replace(box, limit=(math.sqrt(box.limit) + R * unseen.box) ** 2)
+        return FeasibleSet(constraints.decomposition, limit, R, box), (objective, -objective), R * unseen.objective
+    wider = widened(Constraint(Role.LOSS, evidence.squared, limit), loss, R)
+    decomposition = decompose(wider.quadratic, np.append(constraints.penalized, True))
+    box = None if box is None else widened(box, unseen.box, R)
+    return FeasibleSet(decomposition, wider.limit, R, box), constraints.objectives(objective), 0.0
+
+
+def _both_or_empty(upper: Certificate, lower: Certificate) -> tuple[Certificate, Certificate]:
+    """A proof that the set is empty serves both ends."""
+    for each in (upper, lower):
+        if each.status is SolveStatus.EMPTY:
+            return replace(each, objective=upper.objective), replace(each, objective=lower.objective)
+    return upper, lower
+
+
+def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None) -> Solution:
+    """With rows, boxes averaged over the points where the ends break them join the set, and the rounds run once more."""
+    upward, downward = constraints.objectives(objective)
+    inside = constraints.inside
+    upper, lower, tightening = tighten(constraints, upward, downward, inside)
+    if rows is not None and upper.status is not SolveStatus.EMPTY:
+        broken = [with_rows(end, rows).certificate for end in (upper, lower)]
+        boxes = [c for end in broken for c in end.constraints if c.role is Role.BOX and c not in constraints.others]
+        if boxes:
+            constraints = replace(constraints, rows=tuple(boxes))
+            upper, lower, tightening = tighten(constraints, upward, downward, inside)
+    least_loss = constraints.evidence[0].squared(inside[: len(constraints.penalized)])
+    return Solution(constraints, upper, lower, least_loss, tightening=tightening)

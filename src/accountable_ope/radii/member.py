@@ -1,0 +1,49 @@
+"""One class of Q with all that a radius or a program may ask of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..classes.ranges import ResidualRange
+from ..kernels.kernel import Kernel
+from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..programs.lagrangian import Constraint
+from ..statistics.bellman import BellmanSystem
+from ..statistics.statistic import KernelStatistic
+from ..validation import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A class, its system and statistic, and what the assumptions say about it.
+
+    name:         how the class is called in a result.
+    ranges:       of values and residuals, if the class contains Q.
+    residuals:    how large residuals can be over a set of coefficients.
+    box:          the value box, None where values are known.
+    norm:         the declared bound of the norm, if any.
+    largest_norm: the ball where none is declared: so large that it only keeps the numbers finite; None: no ball.
+    misfit:       the declared distance between Q and the class.
+    rounding:     how far rounding can move the loss of the true Q.
+    episodes:     labels of the episodes, None where unknown.
+    note:         why the ball is what it is.
+    """
+
+    name: str
+    system: BellmanSystem
+    statistic: KernelStatistic
+    kernel: Kernel
+    ranges: ValueRanges
+    residuals: ResidualRange
+    box: Constraint | None
+    norm: float | RelativeNorm | None
+    largest_norm: float | None
+    misfit: float
+    rounding: float
+    episodes: IntArray | None = None
+    note: str = ""
+
+    @property
+    def residual_gap(self) -> float:
+        """How far a residual of the nearest function of the class can be from that of Q."""
+        return (1 + self.system.discount) * self.misfit

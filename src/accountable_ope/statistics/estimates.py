@@ -1,0 +1,105 @@
+"""Existing estimates of Q: functions, fitted objects of other libraries, or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..problem.policy import Policy
+from ..problem.problem import Experience
+from ..validation import FloatArray, frozen, refuse_non_finite, vector
+
+QFunction = Callable[[Any, Any], ArrayLike]
+"""q(states, actions) -> values; actions as in the data: indices of a finite set, or vectors."""
+
+
+@runtime_checkable
+class ValuePredictor(Protocol):
+    """What fitted estimators of other libraries look like."""
+
+    def predict_value(self, states: Any, actions: Any) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class QColumns:
+    """An existing Q as columns: at the data, and averaged over the target policy at the next and at the start states.
+
+    Parameters
+    ----------
+    at_data, at_next : array (n,)
+        Q at every row, and its mean over the policy's actions at the next state.
+    at_start : array (starts,)
+        Its mean over the policy's actions at every start state.
+
+    Examples
+    --------
+    >>> import accountable_ope as aope
+    >>> aope.QColumns([1.0, 2.0], [0.5, 0.0], [1.5]).at_start
+    array([1.5])
+    """
+
+    at_data: FloatArray
+    at_next: FloatArray
+    at_start: FloatArray
+
+    def __init__(self, at_data: ArrayLike, at_next: ArrayLike, at_start: ArrayLike) -> None:
+        for name, values in (("at_data", at_data), ("at_next", at_next), ("at_start", at_start)):
+            object.__setattr__(self, name, frozen(vector(values, name)))
+
+    def __repr__(self) -> str:
+        return f"QColumns({len(self.at_data)} rows, {len(self.at_start)} start states)"
+
+
+AnyQ = QFunction | ValuePredictor | QColumns
+
+
+def q_columns(q: AnyQ, experience: Experience) -> QColumns:
+    """An estimate at the data, and averaged over the target policy at the next and at the start states."""
+    data, starts, policy = experience.data, experience.starts, experience.policy
+    if isinstance(q, QColumns):
+        if len(q.at_data) != len(data) or len(q.at_next) != len(data) or len(q.at_start) != len(starts):
+            raise InvalidInput(
+                f"Columns of q must have {len(data)}, {len(data)} and {len(starts)} rows (data, next, start). "
+                f"Got {len(q.at_data)}, {len(q.at_next)}, {len(q.at_start)}."
+            )
+        return q
+    function, live = as_function(q), experience.live
+    at_next = np.zeros(len(data))
+    at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
+    at_start = q_expected(function, starts.states, policy, finite=data.finite_actions)
+    return QColumns(q_at(function, data.states, data.actions), at_next, at_start)
+
+
+def as_function(q: AnyQ) -> QFunction:
+    """The estimate as a function of states and actions."""
+    if isinstance(q, QColumns):
+        raise InvalidInput("This estimate is known at the rows only: it was given as columns.")
+    if callable(q):
+        return q
+    if isinstance(q, ValuePredictor):
+        return q.predict_value
+    raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
+
+
+def q_at(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
+    """Q at rows of states and actions, checked."""
+    values = np.asarray(q(states, actions), dtype=np.float64)
+    if values.size != len(states):
+        raise InvalidInput(f"`q` must give one value per row ({len(states)}). Got an array of shape {values.shape}.")
+    refuse_non_finite(values, "values of q")
+    return values.reshape(len(states))
+
+
+def q_expected(q: QFunction, states: FloatArray, policy: Policy, *, finite: bool) -> FloatArray:
+    """E_{a ~ pi(s)} Q(s, a); `finite`: Q takes indices of a finite action set, else vectors."""
+    total = np.zeros(len(states))
+    if len(states) == 0:
+        return total
+    for actions, weights, index in policy.branches(states):
+        total += weights * q_at(q, states, np.full(len(states), index) if finite and index is not None else actions)
+    return total
