@@ -17,10 +17,10 @@ ROOT = Path(accountable_ope.__file__).parent
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("validation",),
-    ("programs", "parallel"),
+    ("programs",),
     ("problem",),
     ("io",),
-    ("kernels",),
+    ("kernels", "runner"),
     ("classes",),
     ("statistics", "environments", "baselines"),
     ("radii",),
@@ -37,6 +37,7 @@ ONLY: dict[str, set[str]] = {
     "programs": {"errors", "validation"},
     "kernels": {"errors", "validation"},
     "io": {"errors", "validation", "problem"},
+    "runner": {"errors", "validation", "io"},
     "environments": {"errors", "validation", "problem", "classes"},
     "baselines": {"errors", "validation", "problem"},
 }

@@ -10,9 +10,9 @@ import pytest
 from accountable_ope.experiments.bounds import BoundRow
 from accountable_ope.experiments.estimators import EstimateRow
 from accountable_ope.experiments.importance import PAPER_THRESHOLD, LowerRow
-from accountable_ope.experiments.running import load_rows
 from accountable_ope.experiments.scale import QUICK
 from accountable_ope.experiments.summary import groups
+from accountable_ope.runner.store import load_rows
 
 
 def run_quick(folder, figure, task, *more, trials=None):

@@ -9,9 +9,9 @@ from accountable_ope.experiments.bounds import BoundRow
 from accountable_ope.experiments.estimators import EstimateRow
 from accountable_ope.experiments.importance import LowerRow
 from accountable_ope.experiments.page import check_page, markdown
-from accountable_ope.experiments.running import load_rows
 from accountable_ope.experiments.scale import Scale
 from accountable_ope.experiments.setting import Setting, truth
+from accountable_ope.runner.store import load_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reproduction.md"

@@ -19,7 +19,8 @@ from accountable_ope.environments.softmax import (
     softmax_policy,
 )
 from accountable_ope.errors import InvalidInput
-from accountable_ope.experiments.setting import DISCOUNT, ONE_STEP_RANGE, Setting, assumptions, draw_rows, trial_seed, truth
+from accountable_ope.experiments.setting import DISCOUNT, ONE_STEP_RANGE, Setting, assumptions, draw_rows, truth
+from accountable_ope.runner.run import trial_seed
 
 CUT = 2.0
 

@@ -13,7 +13,7 @@ import accountable_ope.radii.registry as radius_module
 from accountable_ope.bounds.interval import Status
 from accountable_ope.cli.application import app
 from accountable_ope.errors import AopeError, InvalidInput
-from accountable_ope.laboratory import Method, fair_coin, families_named, methods_named, run_trials, summarize
+from accountable_ope.laboratory import IntervalMethod, fair_coin, families_named, methods_named, run_trials, summarize
 from accountable_ope.laboratory.page import BEGIN, END
 from accountable_ope.radii.registry import Guarantee
 from accountable_ope.report.coverage_plot import coverage_figure
@@ -146,7 +146,7 @@ def half(data, starts, policy, *, assumptions, kernel, features, delta, options)
 
 
 def test_a_method_of_some_families_has_its_place_in_the_legend():
-    declared = Method("declared", Guarantee.FINITE_SAMPLE_DECLARED_NOISE, half)
+    declared = IntervalMethod("declared", Guarantee.FINITE_SAMPLE_DECLARED_NOISE, half)
     figure = coverage_figure(some_rows((*methods_named(["azuma"]), declared)))
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["azuma", "declared", "claimed, 0.9"]

@@ -13,7 +13,7 @@ from accountable_ope.bounds.interval import Status
 from accountable_ope.errors import InvalidFile, InvalidInput
 from accountable_ope.laboratory import (
     Draw,
-    Method,
+    IntervalMethod,
     evaluate,
     fair_coin,
     family_named,
@@ -154,7 +154,7 @@ def test_files_of_another_version_or_kind_are_refused(tmp_path):
     with pytest.raises(InvalidFile, match="made by accountable-ope 0.0.1, this is .*: use another folder"):
         list(read_trials(tmp_path))
     pq.write_table(pa.table({"family": ["x"]}), path)
-    with pytest.raises(InvalidFile, match="is not a file of coverage trials"):
+    with pytest.raises(InvalidFile, match="does not hold rows of type Trial"):
         list(read_trials(tmp_path))
     with pytest.raises(InvalidFile, match="is not a folder"):
         read_trials(path)
@@ -180,9 +180,9 @@ def nothing(data, starts, policy, *, assumptions, kernel, features, delta, optio
 
 def test_interval_functions_stand_beside_the_radii():
     chosen = (
-        Method("narrow", Guarantee.ASYMPTOTIC, narrow),
+        IntervalMethod("narrow", Guarantee.ASYMPTOTIC, narrow),
         *AZUMA,
-        Method("nothing", Guarantee.FINITE_SAMPLE, nothing),
+        IntervalMethod("nothing", Guarantee.FINITE_SAMPLE, nothing),
     )
     rows = run_trials([fair_coin()], [100], chosen=chosen, trials=40, workers=2)
     asymptotic, azuma, empty = summarize(rows)
@@ -195,8 +195,8 @@ def test_interval_functions_stand_beside_the_radii():
 
 def test_methods_are_skipped_where_they_do_not_apply():
     """One needs symmetric residuals, one would take too long on many rows of an exact kernel."""
-    declared = Method("declared", Guarantee.FINITE_SAMPLE_DECLARED_NOISE, narrow)
-    small = Method("small", Guarantee.FINITE_SAMPLE, narrow, largest_count=50)
+    declared = IntervalMethod("declared", Guarantee.FINITE_SAMPLE_DECLARED_NOISE, narrow)
+    small = IntervalMethod("small", Guarantee.FINITE_SAMPLE, narrow, largest_count=50)
     planted = family_named("planted-60")
     rows = run_trials([fair_coin(), planted], [40, 60], chosen=(declared, small), trials=1, workers=1)
     assert {(row.family, row.n, row.method) for row in rows} == {

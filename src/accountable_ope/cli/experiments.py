@@ -43,14 +43,14 @@ def experiment(
     """Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."""
     from ..environments.softmax import TASKS
     from ..experiments.scale import QUICK, Scale
-    from ..parallel import processes
+    from ..runner.processes import process_count
 
     if figure not in FIGURES:
         raise InvalidInput(f"`figure` must be one of {', '.join(FIGURES)}. Got {figure!r}.")
     if env is not None and env not in TASKS:
         raise InvalidInput(f"`env` must be one of {', '.join(TASKS)}. Got {env!r}.")
     tasks = (env,) if env else FIGURES[figure]
-    processes(workers)  # a wrong number is refused before any work
+    process_count(workers)  # a wrong number is refused before any work
     if markdown is not None:
         from ..experiments.page import check_page
 
@@ -74,8 +74,8 @@ def experiment(
 def _run(
     figure: str, task: str, scale: Scale, out: Path, workers: int | None, markdown: Path | None, as_json: bool
 ) -> dict[str, Any]:
-    from ..experiments.running import save_rows
     from ..experiments.summary import summary_lines
+    from ..runner.store import save_rows
 
     rows, pictures = _rows_and_pictures(figure, task, scale, out, workers, as_json)
     table = out / f"{figure}-{task}.parquet"

@@ -7,15 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from ..bounds.interval import Status, ValueInterval
 from ..bounds.value import Prepared, bound_prepared, prepare
-from ..parallel import Report
 from ..problem.transitions import Transitions
+from ..runner.run import Report, run_pieces
 from .classes import QClass, q_classes
-from .running import run_cells
 from .scale import Scale
-from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, truth
+from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, part_store, truth
 
 RADII = ("hoeffding", "azuma", "certified", "symmetric", "wild")
 """The paper's, and the tiers beside it."""
@@ -60,6 +60,7 @@ class BoundRow:
 class BoundCell:
     """All radii and deltas on one data set."""
 
+    size: ClassVar[int] = 1
     setting: Setting
     trial: int
     deltas: tuple[float, ...]
@@ -68,7 +69,7 @@ class BoundCell:
 
     @property
     def name(self) -> str:
-        inside = [(repr(one.features), round(one.norm_bound, 9)) for one in self.classes]
+        inside = [(repr(q_class.features), round(q_class.norm_bound, 9)) for q_class in self.classes]
         return f"bounds {self.setting} {self.trial} {self.deltas} {inside} {self.radii}"
 
     def run(self) -> Sequence[BoundRow]:
@@ -77,27 +78,29 @@ class BoundCell:
     def on(self, data: Transitions) -> Sequence[BoundRow]:
         """The rows for given data."""
         setting, started = self.setting, time.perf_counter()
-        features = [one.features for one in self.classes]
+        features = [q_class.features for q_class in self.classes]
         prepared = prepare(data, setting.control.starts, setting.target, discount=DISCOUNT, kernel=KERNEL, features=features)
         share = (time.perf_counter() - started) / len(self.radii)
         rows = []
         for delta in self.deltas:
             for radius in self.radii:
                 begun = time.perf_counter()
-                parts = [_bound(prepared, index, one, setting.task, radius, delta) for index, one in enumerate(self.classes)]
+                parts = [
+                    _bound(prepared, index, q_class, setting.task, radius, delta) for index, q_class in enumerate(self.classes)
+                ]
                 rows.append(self._row(parts, radius, delta, share + time.perf_counter() - begun))
         return rows
 
     def _row(self, parts: list[ValueInterval], radius: str, delta: float, seconds: float) -> BoundRow:
         """The union of the classes: the lowest lower and the highest upper end of those that are not empty."""
-        some = [part for part in parts if part.status is not Status.INCONSISTENT]
-        lower = min((part.normalized[0] for part in some), default=math.nan)
-        upper = max((part.normalized[1] for part in some), default=math.nan)
+        consistent = [part for part in parts if part.status is not Status.INCONSISTENT]
+        lower = min((part.normalized[0] for part in consistent), default=math.nan)
+        upper = max((part.normalized[1] for part in consistent), default=math.nan)
         best = min(range(len(parts)), key=lambda k: parts[k].certificates[0].least_loss)
-        if not some:
+        if not consistent:
             status = Status.INCONSISTENT
         else:
-            status = Status.VACUOUS if any(part.status is Status.VACUOUS for part in some) else Status.OK
+            status = Status.VACUOUS if any(part.status is Status.VACUOUS for part in consistent) else Status.OK
         value = truth(self.setting.task)
         return BoundRow(
             task=self.setting.task,
@@ -113,11 +116,11 @@ class BoundCell:
             lower=lower,
             upper=upper,
             truth=value,
-            covered=bool(some) and lower <= value <= upper,
+            covered=bool(consistent) and lower <= value <= upper,
             status=status.name,
             classes=len(parts),
-            consistent=len(some),
-            doubted=sum(bool(part.doubts()) for part in some),
+            consistent=len(consistent),
+            doubted=sum(bool(part.doubts()) for part in consistent),
             least_loss=parts[best].certificates[0].least_loss,
             level=parts[best].radius.total,
             misfit=self.classes[best].misfit,
@@ -125,15 +128,15 @@ class BoundCell:
         )
 
 
-def _bound(prepared: Prepared, index: int, one: QClass, task: str, radius: str, delta: float) -> ValueInterval:
-    own = replace(
+def _bound(prepared: Prepared, index: int, q_class: QClass, task: str, radius: str, delta: float) -> ValueInterval:
+    single = replace(
         prepared,
         classes=(prepared.classes[index],),
         systems=(prepared.systems[index],),
         statistics=(prepared.statistics[index],),
     )
-    facts = assumptions(task, one.norm_bound, symmetric=radius == "symmetric")
-    return bound_prepared(own, assumptions=facts, radius=radius, delta=delta)
+    facts = assumptions(task, q_class.norm_bound, symmetric=radius == "symmetric")
+    return bound_prepared(single, assumptions=facts, radius=radius, delta=delta)
 
 
 def run_bounds(
@@ -150,18 +153,18 @@ def run_bounds(
         for setting, deltas in settings:
             cells += [BoundCell(setting, trial, deltas, classes[setting.features]) for trial in range(scale.trials)]
     cells.sort(key=lambda cell: cell.trial)  # a run that is cut off has fewer trials, of everything
-    return run_cells(cells, BoundRow, folder=folder, workers=workers, report=report)
+    return run_pieces(cells, part_store(folder, BoundRow), workers=workers, report=report)
 
 
 def _settings(task: str, kind: str, scale: Scale) -> list[tuple[Setting, tuple[float, ...]]]:
     """Distinct data sets and classes of the four panels; the default one gets every delta."""
     default = Setting(task, scale.default_n, kind=kind)
-    others = [replace(default, n=n) for n in scale.counts]
-    others += [replace(default, temperature=t) for t in scale.temperatures]
-    others += [replace(default, features=m) for m in scale.features]
+    settings = [replace(default, n=n) for n in scale.counts]
+    settings += [replace(default, temperature=t) for t in scale.temperatures]
+    settings += [replace(default, features=m) for m in scale.features]
     deltas = tuple(dict.fromkeys((DELTA, *(round(1 - c, 10) for c in scale.confidences))))
-    distinct = [one for one in dict.fromkeys(others) if one != default]
-    return [(default, deltas), *((one, (DELTA,)) for one in distinct)]
+    others = [setting for setting in dict.fromkeys(settings) if setting != default]
+    return [(default, deltas), *((setting, (DELTA,)) for setting in others)]
 
 
 def panel_rows(rows: Sequence[BoundRow], axis: str, scale: Scale) -> list[BoundRow]:

@@ -20,9 +20,10 @@ from ..errors import InvalidInput
 from ..fitting.least_loss import fit_q
 from ..problem.policy import state_action_points
 from ..problem.transitions import Transitions
+from ..runner.run import trial_seed
 from ..statistics.bellman import bellman_residuals
 from ..statistics.statistic import u_statistic
-from .setting import DISCOUNT, KERNEL, draw_rows, trial_seed
+from .setting import DISCOUNT, KERNEL, draw_rows
 
 RIDGE = 1e-5
 NORM_FACTOR = 2.0

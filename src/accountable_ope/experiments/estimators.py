@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,16 +21,15 @@ from ..classes.features import RandomFourier
 from ..classes.linear_q import LinearQ
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
 from ..fitting.least_loss import descend, fit_q
-from ..parallel import Report
 from ..problem.transitions import Transitions
 from ..programs.quadratic import Quadratic
+from ..runner.run import Report, run_pieces
 from ..statistics.bellman import bellman_system
 from ..statistics.statistic import kernel_statistic
 from ..validation import FloatArray
 from .classes import NORM_FACTOR, RIDGE, Pilot
-from .running import run_cells
 from .scale import Scale
-from .setting import DELTA, DISCOUNT, KERNEL, Setting, assumptions, truth
+from .setting import DELTA, DISCOUNT, KERNEL, Setting, assumptions, part_store, truth
 
 RADII = ("hoeffding", "certified", "wild")
 BATCH_ROWS = 2000
@@ -89,6 +89,7 @@ class EstimateRow:
 class EstimateCell:
     """All radii and deltas for one estimate on one data set."""
 
+    size: ClassVar[int] = 1
     setting: Setting
     estimator: str
     q: LinearQ
@@ -189,4 +190,4 @@ def run_estimates(
             setting = Setting(task, n, features=DIMENSION)
             chosen = deltas if n == default else (DELTA,)
             cells += [EstimateCell(setting, how.name, q, norm_bound, trial, chosen) for trial in range(scale.trials)]
-    return run_cells(cells, EstimateRow, folder=folder, workers=workers, report=report)
+    return run_pieces(cells, part_store(folder, EstimateRow), workers=workers, report=report)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,13 +20,12 @@ from ..baselines.bounds import betting_lower, hcope_lower, split_hcope_lower
 from ..baselines.importance_sampling import EpisodeReturns, episode_returns, return_range
 from ..environments.control_task import monte_carlo_value, roll_out
 from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
-from ..parallel import Report
 from ..problem.transitions import Transitions
+from ..runner.run import Report, run_pieces, trial_seed
 from .bounds import BoundCell
 from .classes import QClass, q_classes
-from .running import run_cells
 from .scale import Scale
-from .setting import DELTA, DISCOUNT, FEATURES, Setting, trial_seed
+from .setting import DELTA, DISCOUNT, FEATURES, Setting, part_store
 
 PAPER_THRESHOLD = 1e-5
 THRESHOLDS = (1e-5, 1e-3, 1e-1, 1.0, 10.0, 100.0, 1000.0)
@@ -60,6 +60,7 @@ class LowerRow:
 class LowerCell:
     """All bounds on the episodes of one trial; thresholds other than the paper's where asked for."""
 
+    size: ClassVar[int] = 1
     task: str
     episodes: int
     trial: int
@@ -69,7 +70,7 @@ class LowerCell:
 
     @property
     def name(self) -> str:
-        inside = [(repr(one.features), round(one.norm_bound, 9)) for one in self.classes]
+        inside = [(repr(q_class.features), round(q_class.norm_bound, 9)) for q_class in self.classes]
         return f"importance {self.task} {self.episodes} {self.trial} {self.deltas} {self.thresholds} {inside}"
 
     @property
@@ -180,4 +181,4 @@ def run_importance(
         for episodes in scale.episodes
         for trial in range(scale.trials)
     ]
-    return run_cells(cells, LowerRow, folder=folder, workers=workers, report=report)
+    return run_pieces(cells, part_store(folder, LowerRow), workers=workers, report=report)

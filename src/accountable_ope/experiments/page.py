@@ -41,8 +41,8 @@ def _bounds(rows: Sequence[BoundRow], scale: Scale) -> str:
     points = groups(rows, scale)
     lines = []
     for axis, name in AXIS_NAMES.items():
-        own = [one for one in points if one.axis == axis]
-        values = sorted({one.value for one in own}, reverse=axis == "delta")
+        panel = [point for point in points if point.axis == axis]
+        values = sorted({point.value for point in panel}, reverse=axis == "delta")
         shown = [f"{1 - value:g}" if axis == "delta" else f"{value:g}" for value in values]
         lines += _table(
             [f"radius, features; {name} =", *shown],
@@ -50,26 +50,26 @@ def _bounds(rows: Sequence[BoundRow], scale: Scale) -> str:
                 [
                     f"{radius}, {kind}",
                     *(
-                        _cell(one)
+                        _cell(point)
                         for value in values
-                        for one in own
-                        if (one.radius, one.kind, one.value) == (radius, kind, value)
+                        for point in panel
+                        if (point.radius, point.kind, point.value) == (radius, kind, value)
                     ),
                 ]
-                for radius in dict.fromkeys(one.radius for one in rows)
-                for kind in dict.fromkeys(one.kind for one in rows)
+                for radius in dict.fromkeys(row.radius for row in rows)
+                for kind in dict.fromkeys(row.kind for row in rows)
             ],
         )
-    by_features = [one for one in points if one.axis == "features" and one.radius == "certified"]
+    by_features = [point for point in points if point.axis == "features" and point.radius == "certified"]
     lines += [
         "How far the best class of each union is from Q (kernel loss on other data), against the squared radius of `certified`:",
         "",
     ]
     lines += _table(
-        ["features", *(f"{one.kind}, {one.value:g}" for one in by_features)],
+        ["features", *(f"{point.kind}, {point.value:g}" for point in by_features)],
         [
-            ["misfit", *(f"{one.misfit:.1e}" for one in by_features)],
-            ["squared radius", *(f"{one.level:.1e}" for one in by_features)],
+            ["misfit", *(f"{point.misfit:.1e}" for point in by_features)],
+            ["squared radius", *(f"{point.level:.1e}" for point in by_features)],
         ],
     )
     return "\n".join([*lines, *_verdicts(bound_findings(rows, scale))])
@@ -77,33 +77,33 @@ def _bounds(rows: Sequence[BoundRow], scale: Scale) -> str:
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:
     """A row per claim, a column per radius and kind of features; what decides is in the tables, or follows."""
-    parts = [(one, *_claim_and_place(one)) for one in findings]
+    parts = [(finding, *_claim_and_place(finding)) for finding in findings]
     columns = list(dict.fromkeys(where for _, _, where in parts))
     claims = list(dict.fromkeys(claim for _, claim, _ in parts))
-    held = {(claim, where): one for one, claim, where in parts}
+    held = {(claim, where): finding for finding, claim, where in parts}
     cells = [
         [claim, *("" if (claim, where) not in held else "yes" if held[claim, where].holds else "**no**" for where in columns)]
         for claim in claims
     ]
     lines = _table(["holds?", *(where.replace(" features", "") for where in columns)], cells)
     return lines + [
-        f"- {where}: {claim}: {one.evidence}."
-        for one, claim, where in parts
+        f"- {where}: {claim}: {finding.evidence}."
+        for finding, claim, where in parts
         if claim.startswith(("intervals cover", "where the class"))
     ]
 
 
-def _claim_and_place(one: Finding) -> tuple[str, str]:
-    claim, place = one.claim.rstrip(")").rsplit(" (", 1)
+def _claim_and_place(finding: Finding) -> tuple[str, str]:
+    claim, place = finding.claim.rstrip(")").rsplit(" (", 1)
     return claim, place
 
 
-def _cell(one: Group) -> str:
+def _cell(point: Group) -> str:
     """The mean width, and how many of the trials that gave an interval covered."""
-    if one.consistent == 0:
+    if point.consistent == 0:
         return "INCONSISTENT"
-    empty = one.trials - one.consistent
-    return f"{one.width:.3f} ({one.covered}/{one.consistent}" + (f", {empty} INC.)" if empty else ")")
+    empty = point.trials - point.consistent
+    return f"{point.width:.3f} ({point.covered}/{point.consistent}" + (f", {empty} INC.)" if empty else ")")
 
 
 def _estimates(rows: Sequence[EstimateRow], scale: Scale) -> str:
@@ -113,11 +113,11 @@ def _estimates(rows: Sequence[EstimateRow], scale: Scale) -> str:
         for name in dict.fromkeys(row.estimator for row in rows):
             line = [f"{radius}, {name}"]
             for n in counts:
-                own = [row for row in rows if (row.radius, row.estimator, row.n, row.delta) == (radius, name, n, DELTA)]
-                accepted = sum(row.accepted for row in own)
-                after, norm = mean_of(row.after for row in own), mean_of(row.norm for row in own)
+                chosen = [row for row in rows if (row.radius, row.estimator, row.n, row.delta) == (radius, name, n, DELTA)]
+                accepted = sum(row.accepted for row in chosen)
+                after, norm = mean_of(row.after for row in chosen), mean_of(row.norm for row in chosen)
                 shown = "no correction" if math.isnan(after) else f"{after:.3f}, norm {norm:.3g}"
-                line.append(f"{accepted}/{len(own)}; {shown}")
+                line.append(f"{accepted}/{len(chosen)}; {shown}")
             table.append(line)
     before = {row.estimator: row.before for row in rows}
     said = ", ".join(f"{name} says {value:.3f}" for name, value in before.items())
@@ -136,13 +136,13 @@ def _lowers(rows: Sequence[LowerRow]) -> str:
     for method in methods:
         line = [method + (" = 1e-5" if method.endswith("fixed c") else "")]
         for count in episodes:
-            own = [
+            chosen = [
                 row
                 for row in rows
                 if (row.method, row.episodes, row.delta) == (method, count, DELTA)
                 and (math.isnan(row.threshold) or row.threshold == PAPER_THRESHOLD)
             ]
-            given = [row for row in own if not math.isnan(row.lower)]
+            given = [row for row in chosen if not math.isnan(row.lower)]
             below = sum(row.covered for row in given)
             mean = mean_of(row.lower for row in given)
             line.append("INCONSISTENT" if not given else f"{mean:.3g} ({below}/{len(given)})")
@@ -153,7 +153,9 @@ def _lowers(rows: Sequence[LowerRow]) -> str:
 
 
 def _list(findings: Sequence[Finding]) -> list[str]:
-    return [f"- {'Holds' if one.holds else '**Does not hold**'}: {one.claim} ({one.evidence})." for one in findings]
+    return [
+        f"- {'Holds' if finding.holds else '**Does not hold**'}: {finding.claim} ({finding.evidence})." for finding in findings
+    ]
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from ..kernels.kernel import Gaussian
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DiscretePolicy
 from ..problem.transitions import Transitions, first_rows
+from ..runner.run import trial_seed
+from ..runner.store import Store
+
+R = TypeVar("R")
 
 DISCOUNT = 0.95
 DELTA = 0.1
@@ -60,12 +65,6 @@ def draw_rows(task: str, temperature: float, n: int, seed: int) -> Transitions:
     return first_rows(parts, n)
 
 
-def trial_seed(*what: object) -> int:
-    """A seed that depends on what is drawn, and on nothing else of a run."""
-    digest = hashlib.sha256("|".join(map(str, what)).encode()).digest()
-    return int.from_bytes(digest[:6], "big")
-
-
 def truth(task: str) -> float:
     """The normalized value of the target policy, (1 - discount) times the measured one."""
     return (1 - DISCOUNT) * measured_value(task).value
@@ -83,3 +82,8 @@ def assumptions(task: str, norm_bound: float, *, symmetric: bool = False) -> Ass
         one_step_range=ONE_STEP_RANGE[task],
         symmetric_noise=symmetric,
     )
+
+
+def part_store(folder: Path | None, row_type: type[R]) -> Store[R] | None:
+    """Where finished trials are kept, beside the tables and pictures of a folder."""
+    return None if folder is None else Store(folder / "parts", row_type)

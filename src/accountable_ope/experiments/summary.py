@@ -79,23 +79,23 @@ def groups(rows: Sequence[BoundRow], scale: Scale) -> list[Group]:
         part = panel_rows(rows, axis, scale)
         keys = dict.fromkeys((row.kind, row.radius, getattr(row, axis)) for row in part)
         for kind, radius, value in sorted(keys):
-            own = [row for row in part if (row.kind, row.radius, getattr(row, axis)) == (kind, radius, value)]
-            some = [row for row in own if not math.isnan(row.lower)]
+            at_point = [row for row in part if (row.kind, row.radius, getattr(row, axis)) == (kind, radius, value)]
+            consistent = [row for row in at_point if not math.isnan(row.lower)]
             found.append(
                 Group(
                     kind=kind,
                     radius=radius,
                     axis=axis,
                     value=float(value),
-                    trials=len(own),
-                    covered=sum(row.covered for row in some),
-                    consistent=len(some),
-                    vacuous=sum(row.status == "VACUOUS" for row in own),
-                    wrong_without_doubt=sum(not row.covered and row.doubted < row.consistent for row in some),
-                    lower=mean_of(row.lower for row in some),
-                    upper=mean_of(row.upper for row in some),
-                    misfit=own[0].misfit,
-                    level=mean_of(row.level for row in own),
+                    trials=len(at_point),
+                    covered=sum(row.covered for row in consistent),
+                    consistent=len(consistent),
+                    vacuous=sum(row.status == "VACUOUS" for row in at_point),
+                    wrong_without_doubt=sum(not row.covered and row.doubted < row.consistent for row in consistent),
+                    lower=mean_of(row.lower for row in consistent),
+                    upper=mean_of(row.upper for row in consistent),
+                    misfit=at_point[0].misfit,
+                    level=mean_of(row.level for row in at_point),
                 )
             )
     return found
@@ -108,14 +108,14 @@ def bound_findings(rows: Sequence[BoundRow], scale: Scale) -> list[Finding]:
     for radius in dict.fromkeys(row.radius for row in rows):
         for kind in dict.fromkeys(row.kind for row in rows):
             where = f"{radius}, {kind} features"
-            own = [one for one in points if one.radius == radius and one.kind == kind]
-            by = {axis: [one for one in own if one.axis == axis] for axis in ("n", "delta", "temperature", "features")}
+            chosen = [point for point in points if point.radius == radius and point.kind == kind]
+            by = {axis: [point for point in chosen if point.axis == axis] for axis in ("n", "delta", "temperature", "features")}
             found += [
                 _monotone(f"intervals tighten with n ({where})", by["n"], falling=True),
                 _monotone(f"intervals tighten with larger delta ({where})", by["delta"], falling=True),
                 _steady(f"the behavior's temperature changes little ({where})", by["temperature"]),
                 _monotone(f"fewer features give tighter intervals ({where})", by["features"], falling=False),
-                *_covers(where, own),
+                *_covers(where, chosen),
             ]
     return found
 
@@ -126,8 +126,8 @@ def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding
     middle = default_count(scale)
     for radius in dict.fromkeys(row.radius for row in rows):
         for name in dict.fromkeys(row.estimator for row in rows):
-            own = [row for row in rows if row.radius == radius and row.estimator == name and row.delta == DELTA]
-            last = [row for row in own if row.n == max(row.n for row in own)]
+            chosen = [row for row in rows if row.radius == radius and row.estimator == name and row.delta == DELTA]
+            last = [row for row in chosen if row.n == max(row.n for row in chosen)]
             rejected = sum(not row.accepted for row in last)
             before, true = mean_of(row.before for row in last), last[0].truth
             corrected = [row for row in last if row.correction == "CORRECTED"]
@@ -179,8 +179,8 @@ def lower_findings(rows: Sequence[LowerRow]) -> list[Finding]:
     at = [row for row in rows if row.delta == DELTA and row.episodes == largest]
 
     def mean(method: str) -> float:
-        own = [row for row in at if row.method == method and (math.isnan(row.threshold) or row.threshold == PAPER_THRESHOLD)]
-        return mean_of(row.lower for row in own)
+        chosen = [row for row in at if row.method == method and (math.isnan(row.threshold) or row.threshold == PAPER_THRESHOLD)]
+        return mean_of(row.lower for row in chosen)
 
     paper = mean("hcope, fixed c")
     fair = {name: mean(name) for name in ("hcope, chosen c", "betting", "betting, per decision")}
@@ -218,16 +218,16 @@ def lower_findings(rows: Sequence[LowerRow]) -> list[Finding]:
 def summary_lines(rows: Sequence[Any], scale: Scale) -> list[str]:
     """The findings of any figure, a line each."""
     if isinstance(rows[0], BoundRow):
-        return [str(one) for one in bound_findings(rows, scale)]
+        return [str(finding) for finding in bound_findings(rows, scale)]
     if isinstance(rows[0], EstimateRow):
-        return [str(one) for one in estimate_findings(rows, scale)]
-    return [str(one) for one in lower_findings(rows)]
+        return [str(finding) for finding in estimate_findings(rows, scale)]
+    return [str(finding) for finding in lower_findings(rows)]
 
 
 def mean_of(values: Iterable[float]) -> float:
     """The mean of what is not NaN."""
-    known = [value for value in values if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
+    numbers = [value for value in values if not math.isnan(value)]
+    return float(np.mean(numbers)) if numbers else math.nan
 
 
 def _number(value: float) -> str:
@@ -235,36 +235,36 @@ def _number(value: float) -> str:
 
 
 def _listed(points: Sequence[Group], of: Callable[[Group], float]) -> str:
-    shown = [f"{_label(one)}: {'INCONSISTENT' if math.isnan(of(one)) else format(of(one), '.3f')}" for one in points]
+    shown = [f"{_label(point)}: {'INCONSISTENT' if math.isnan(of(point)) else format(of(point), '.3f')}" for point in points]
     return "mean width at " + ", ".join(shown)
 
 
-def _label(one: Group) -> str:
-    return f"1 - delta = {1 - one.value:g}" if one.axis == "delta" else f"{one.axis} = {one.value:g}"
+def _label(point: Group) -> str:
+    return f"1 - delta = {1 - point.value:g}" if point.axis == "delta" else f"{point.axis} = {point.value:g}"
 
 
 def _monotone(claim: str, points: Sequence[Group], *, falling: bool) -> Finding:
     """Whether mean widths move one way, and truly move."""
-    widths = [one.width for one in points if not math.isnan(one.width)]
+    widths = [point.width for point in points if not math.isnan(point.width)]
     steps = [(b - a) * (-1 if falling else 1) for a, b in pairwise(widths)]
     holds = bool(steps) and all(step >= -1e-3 for step in steps) and abs(widths[-1] - widths[0]) > 1e-3
-    return Finding(claim, holds, _listed(points, lambda one: one.width))
+    return Finding(claim, holds, _listed(points, lambda point: point.width))
 
 
 def _steady(claim: str, points: Sequence[Group]) -> Finding:
-    widths = [one.width for one in points if not math.isnan(one.width)]
+    widths = [point.width for point in points if not math.isnan(point.width)]
     holds = bool(widths) and max(widths) - min(widths) <= max(STEADY, 0.5 * float(np.mean(widths)))
-    return Finding(claim, holds, _listed(points, lambda one: one.width))
+    return Finding(claim, holds, _listed(points, lambda point: point.width))
 
 
 def _covers(where: str, points: Sequence[Group]) -> list[Finding]:
     """Coverage where the class nearly contains Q, and what happens where it does not."""
-    distinct = list({(one.axis, one.value): one for one in points}.values())
-    vacuous = sum(one.vacuous for one in distinct) / sum(one.trials for one in distinct)
-    near, far = [one for one in distinct if one.near], [one for one in distinct if not one.near]
+    distinct = list({(point.axis, point.value): point for point in points}.values())
+    vacuous = sum(point.vacuous for point in distinct) / sum(point.trials for point in distinct)
+    near, far = [point for point in distinct if point.near], [point for point in distinct if not point.near]
     found = []
     if near:
-        worst = min(near, key=lambda one: one.covered / one.trials)
+        worst = min(near, key=lambda point: point.covered / point.trials)
         found.append(
             Finding(
                 f"intervals cover the truth where the class nearly contains Q ({where})",
@@ -274,14 +274,14 @@ def _covers(where: str, points: Sequence[Group]) -> list[Finding]:
             )
         )
     if far:
-        trials, given = sum(one.trials for one in far), sum(one.consistent for one in far)
-        wrong = sum(one.consistent - one.covered for one in far)
+        trials, given = sum(point.trials for point in far), sum(point.consistent for point in far)
+        wrong = sum(point.consistent - point.covered for point in far)
         found.append(
             Finding(
                 f"where the class is too far from Q, no wrong interval is given ({where})",
                 wrong <= 0.1 * trials,
                 f"{len(far)} of {len(distinct)} points: INCONSISTENT in {trials - given} of {trials} trials, a wrong interval in "
-                f"{wrong}, of which {sum(one.wrong_without_doubt for one in far)} carry no doubt about the class",
+                f"{wrong}, of which {sum(point.wrong_without_doubt for point in far)} carry no doubt about the class",
             )
         )
     return found

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from ..runner.run import trial_seed
 from .draws import Draw
 from .families import FAMILY_NAMES, families_named, family_named
 from .family import DataKind, Family
 from .finite import early_stopper, fair_coin
-from .methods import IntervalFunction, Method, evaluate, known_methods, methods_named
-from .store import read_trials
+from .methods import IntervalFunction, IntervalMethod, evaluate, known_methods, methods_named
 from .summary import Coverage, believable, clopper_pearson, refuted, summarize
 from .trial import Trial
-from .trials import run_trials, stored_trials, trial_seed
+from .trials import read_trials, run_trials, stored_trials
 
 __all__ = [
     "FAMILY_NAMES",
@@ -19,7 +19,7 @@ __all__ = [
     "Draw",
     "Family",
     "IntervalFunction",
-    "Method",
+    "IntervalMethod",
     "Trial",
     "believable",
     "clopper_pearson",

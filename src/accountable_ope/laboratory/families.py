@@ -61,9 +61,9 @@ FAMILY_NAMES: tuple[str, ...] = tuple(name for name, _ in _MAKERS)
 @cache
 def family_named(name: str) -> Family:
     """The family of this name."""
-    for known, make in _MAKERS:
-        if known == name:
-            return make()
+    makers = dict(_MAKERS)
+    if name in makers:
+        return makers[name]()
     raise InvalidInput(f"`family` must be one of {', '.join(FAMILY_NAMES)}. Got {name!r}.")
 
 

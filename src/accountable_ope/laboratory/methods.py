@@ -56,7 +56,7 @@ class IntervalFunction(Protocol):
 
 
 @dataclass(frozen=True)
-class Method:
+class IntervalMethod:
     """A way to an interval.
 
     interval:      the function that gives it; None: the radius of this name.
@@ -92,9 +92,9 @@ class Outcome:
     seconds: float
 
 
-INTERVALS: tuple[Method, ...] = (
-    Method("sandwich", Guarantee.ASYMPTOTIC, sandwich_interval),
-    Method("anderson-rubin", Guarantee.ASYMPTOTIC, anderson_rubin_interval),
+INTERVALS: tuple[IntervalMethod, ...] = (
+    IntervalMethod("sandwich", Guarantee.ASYMPTOTIC, sandwich_interval),
+    IntervalMethod("anderson-rubin", Guarantee.ASYMPTOTIC, anderson_rubin_interval),
 )
 """Methods that are no radii: one entry each, with `interval` set."""
 
@@ -102,23 +102,23 @@ LIMITS: tuple[tuple[str, int], ...] = (("self-normalized", 3000),)
 """(radius, largest number of rows) where a radius needs more than the two matrices of the statistic."""
 
 
-def known_methods() -> tuple[Method, ...]:
+def known_methods() -> tuple[IntervalMethod, ...]:
     """Every radius that there is, then the interval functions."""
     limits = dict(LIMITS)
-    return (*(Method(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
+    return (*(IntervalMethod(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
 
 
-def methods_named(names: Sequence[str] | None = None) -> tuple[Method, ...]:
+def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, ...]:
     """The methods of these names, each once; by default the ladder and the interval functions."""
-    known = {method.name: method for method in known_methods()}
+    methods = {method.name: method for method in known_methods()}
     wanted = (*LADDER, *(method.name for method in INTERVALS)) if names is None else names
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in wanted if name not in methods]
     if unknown:
-        raise InvalidInput(f"`radius` must be one of {', '.join(known)}. Got {unknown[0]!r}.")
-    return tuple(known[name] for name in dict.fromkeys(wanted))
+        raise InvalidInput(f"`radius` must be one of {', '.join(methods)}. Got {unknown[0]!r}.")
+    return tuple(methods[name] for name in dict.fromkeys(wanted))
 
 
-def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta: float, seed: int) -> tuple[Outcome, ...]:
+def evaluate(family: Family, data: Transitions, chosen: Sequence[IntervalMethod], delta: float, seed: int) -> tuple[Outcome, ...]:
     """The interval of every chosen method on one data set of the family, in their order.
 
     seed: that of the data set. A policy that can only be sampled gets its own draws for every data set: they are part of the
@@ -164,7 +164,7 @@ def evaluate(family: Family, data: Transitions, chosen: Sequence[Method], delta:
     return tuple(found)
 
 
-def _outcome(method: Method, interval: Interval, seconds: float) -> Outcome:
+def _outcome(method: IntervalMethod, interval: Interval, seconds: float) -> Outcome:
     return Outcome(
         method.name, method.guarantee.value, float(interval.lower), float(interval.upper), interval.status.name, seconds
     )

@@ -18,14 +18,14 @@ def markdown_tables(rows: Sequence[Coverage]) -> str:
     methods = list(dict.fromkeys(row.method for row in rows))
     families = list(dict.fromkeys(row.family for row in rows))
     lowest = [
-        [f"`{family}`", *(_lowest([row for row in rows if (row.family, row.method) == (family, one)]) for one in methods)]
+        [f"`{family}`", *(_lowest([row for row in rows if (row.family, row.method) == (family, method)]) for method in methods)]
         for family in families
     ]
     cells = {(row.family, row.n, row.method): row for row in rows}
     sizes = list(dict.fromkeys((row.family, row.n) for row in rows))
     widths = [
-        [f"`{family}`" if n == min(m for one, m in sizes if one == family) else "", str(n)]
-        + [_width(cells.get((family, n, one))) for one in methods]
+        [f"`{family}`" if n == min(m for name, m in sizes if name == family) else "", str(n)]
+        + [_width(cells.get((family, n, method))) for method in methods]
         for family, n in sorted(sizes, key=lambda size: (families.index(size[0]), size[1]))
     ]
     trials = sorted({row.trials for row in rows})
@@ -58,10 +58,10 @@ def check_page(path: str | os.PathLike[str]) -> None:
 def _lowest(rows: Sequence[Coverage]) -> str:
     if not rows:
         return ""
-    row = min(rows, key=lambda one: (one.fraction, one.trials))
-    where = f" at {row.n}" if row.covered < row.trials else ""
-    text = f"{row.fraction:.3f} [{row.low:.3f}, {row.high:.3f}]{where}"
-    return f"**{text}**" if any(one.refuted for one in rows) else text
+    least = min(rows, key=lambda row: (row.fraction, row.trials))
+    where = f" at {least.n}" if least.covered < least.trials else ""
+    text = f"{least.fraction:.3f} [{least.low:.3f}, {least.high:.3f}]{where}"
+    return f"**{text}**" if any(row.refuted for row in rows) else text
 
 
 def _width(row: Coverage | None) -> str:

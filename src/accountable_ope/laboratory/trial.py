@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Key = tuple[str, int, int, str, float]
+"""(family, n, trial, method, delta)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -29,3 +32,8 @@ class Trial:
     width: float
     status: str
     seconds: float
+
+    @property
+    def key(self) -> Key:
+        """What tells this trial from all others."""
+        return (self.family, self.n, self.trial, self.method, self.delta)

@@ -1,84 +1,83 @@
-"""The runner: trials of every family, size and method, in parallel, kept in files so that nothing is computed twice."""
+"""Trials of every family, size and method, run in parallel and kept in a folder to which more can be added."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..errors import AopeError, InvalidInput
-from ..parallel import Report, as_finished, processes
+from ..errors import AopeError, InvalidFile, InvalidInput
+from ..runner.processes import process_count
+from ..runner.run import Report, run_pieces, trial_seed
+from ..runner.store import Store
 from ..validation import probability_level, whole
 from .family import Family
-from .methods import Method, evaluate, known_methods, methods_named
-from .store import TrialFolder
-from .trial import Trial
+from .methods import IntervalMethod, evaluate, known_methods, methods_named
+from .trial import Key, Trial
 
 DEFAULT_COUNTS = (300, 1000, 3000)
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some data sets of one family and one size, and what to compute on each: what is lost at most when a run is killed."""
+    """Consecutive trials of one family and one size, and what to compute on each: the most that a killed worker loses."""
 
     family: Family
     n: int
-    trials: tuple[int, ...]
-    methods: tuple[Method, ...]
+    trials: range
+    methods: tuple[IntervalMethod, ...]
     delta: float
 
+    @property
+    def name(self) -> str:
+        methods = ",".join(method.name for method in self.methods)
+        return f"{self.family.name} n{self.n} trials {self.trials[0]}-{self.trials[-1]} delta {self.delta!r} {methods}"
 
-def trial_seed(family: str, n: int, trial: int) -> int:
-    """The seed of a data set: a hash of what it is, so that neither order nor the rest of a run matters."""
-    digest = hashlib.sha256(f"{family}|{n}|{trial}".encode()).digest()
-    return int.from_bytes(digest[:6], "big")
+    @property
+    def size(self) -> int:
+        return len(self.trials)
 
+    def run(self) -> list[Trial]:
+        return [row for trial in self.trials for row in self._rows(trial)]
 
-def run_chunk(chunk: Chunk) -> tuple[Trial, ...]:
-    """All trials of a chunk, in this process and with one BLAS thread."""
-    family, rows = chunk.family, []
-    with threadpool_limits(limits=1):
-        for trial in chunk.trials:
-            seed = trial_seed(family.name, chunk.n, trial)
-            try:
-                data = family.draw(np.random.default_rng(seed), chunk.n)
-                outcomes = evaluate(family, data, chunk.methods, chunk.delta, seed)
-            except AopeError as error:
-                raise InvalidInput(f"Family {family.name}, n = {chunk.n}, trial {trial}: {error}") from error
-            rows += [
-                Trial(
-                    family=family.name,
-                    data_kind=family.data_kind.value,
-                    method=outcome.method,
-                    guarantee=outcome.guarantee,
-                    n=chunk.n,
-                    trial=trial,
-                    seed=seed,
-                    delta=chunk.delta,
-                    lower=outcome.lower,
-                    upper=outcome.upper,
-                    truth=family.truth,
-                    covered=outcome.lower <= family.truth <= outcome.upper,  # an empty interval has NaN ends and covers nothing
-                    width=family.scale * (outcome.upper - outcome.lower),
-                    status=outcome.status,
-                    seconds=outcome.seconds,
-                )
-                for outcome in outcomes
-            ]
-    return tuple(rows)
+    def _rows(self, trial: int) -> Iterator[Trial]:
+        """Every method on the data set of one trial."""
+        family = self.family
+        seed = trial_seed(family.name, self.n, trial)
+        try:
+            data = family.draw(np.random.default_rng(seed), self.n)
+            outcomes = evaluate(family, data, self.methods, self.delta, seed)
+        except AopeError as error:
+            raise InvalidInput(f"Family {family.name}, n = {self.n}, trial {trial}: {error}") from error
+        for outcome in outcomes:
+            yield Trial(
+                family=family.name,
+                data_kind=family.data_kind.value,
+                method=outcome.method,
+                guarantee=outcome.guarantee,
+                n=self.n,
+                trial=trial,
+                seed=seed,
+                delta=self.delta,
+                lower=outcome.lower,
+                upper=outcome.upper,
+                truth=family.truth,
+                covered=outcome.lower <= family.truth <= outcome.upper,  # an empty interval has NaN ends and covers nothing
+                width=family.scale * (outcome.upper - outcome.lower),
+                status=outcome.status,
+                seconds=outcome.seconds,
+            )
 
 
 def run_trials(
     families: Sequence[Family],
     counts: Sequence[int] = DEFAULT_COUNTS,
     *,
-    chosen: Sequence[Method] | None = None,
+    chosen: Sequence[IntervalMethod] | None = None,
     trials: int = 100,
     delta: float = 0.1,
     workers: int | None = None,
@@ -88,106 +87,102 @@ def run_trials(
     """Trials 0, 1, ... of every family, every n and every method that applies.
 
     chosen:  the methods; None: those of `methods_named()`.
-    workers: processes; None: one per core; 1: none but this one. They start fresh interpreters, so a script that asks for more
-             than one must do so below `if __name__ == "__main__"`.
+    workers: processes; None: one per core; 1: only this one. They start fresh interpreters, so a script that asks for more than
+             one must do so below `if __name__ == "__main__"`.
     folder:  where finished chunks are kept. A trial that is found there is not repeated; more trials, sizes, families or methods
              are added to it. Trials of another delta stand beside each other.
     The rows do not depend on the number of workers, but for `seconds`.
     """
-    wanted = methods_named() if chosen is None else tuple(chosen)
+    methods = methods_named() if chosen is None else tuple(chosen)
     probability_level(delta)
     whole(trials, "trials", least=1)
-    cores = processes(workers)
+    processes = process_count(workers)
     sizes = tuple(dict.fromkeys(whole(n, "n", least=2) for n in counts))
-    for name, listed in (("family", families), ("n", sizes), ("radius", wanted)):
+    for name, listed in (("family", families), ("n", sizes), ("radius", methods)):
         if not listed:
             raise InvalidInput(f"At least one `{name}` is needed. Got none.")
-    cells = [(one, n, tuple(method for method in wanted if method.applies(one, n))) for one in families for n in sizes]
+    cells = [(family, n, tuple(method for method in methods if method.applies(family, n))) for family in families for n in sizes]
     if not any(applying for _, _, applying in cells):
         raise InvalidInput("None of the methods applies to any of the families at these sizes.")
 
-    kept = None if folder is None else TrialFolder(folder)
-    rows = {} if kept is None else _stored(kept, families, delta)
+    store = None if folder is None else Store(Path(folder), Trial)
+    rows = {} if folder is None else {row.key: row for row in _stored(folder, families, delta)}
     chunks = [
         chunk
-        for one, n, applying in cells
-        for chunk in _chunks(one, n, applying, trials, delta, rows, _chunk_size(n, trials, cores))
+        for family, n, applying in cells
+        for chunk in _missing(family, n, applying, trials, delta, rows, _chunk_size(n, trials, processes))
     ]
-    total, done = sum(len(chunk.trials) for chunk in chunks), 0
-    if report is not None:
-        report(done, total)
-    with closing(as_finished(run_chunk, chunks, cores)) as results:
-        for chunk, found in results:
-            if kept is not None:
-                kept.write(found)
-            rows.update({_key(row): row for row in found})
-            done += len(chunk.trials)
-            if report is not None:
-                report(done, total)
+    rows.update({row.key: row for row in run_pieces(chunks, store, workers=workers, report=report)})
     return tuple(
-        rows[one.name, n, trial, method.name] for one, n, applying in cells for method in applying for trial in range(trials)
+        rows[family.name, n, trial, method.name, delta]
+        for family, n, applying in cells
+        for method in applying
+        for trial in range(trials)
     )
+
+
+def read_trials(folder: str | os.PathLike[str]) -> tuple[Trial, ...]:
+    """Every trial that a folder holds; once, also where two runs at the same time computed it twice."""
+    if not Path(folder).is_dir():
+        raise InvalidFile(f"{os.fspath(folder)} is not a folder.")
+    return tuple({row.key: row for row in Store(Path(folder), Trial).read_all()}.values())
 
 
 def stored_trials(
     folder: str | os.PathLike[str],
     families: Sequence[Family],
     counts: Sequence[int] | None = None,
-    chosen: Sequence[Method] | None = None,
+    chosen: Sequence[IntervalMethod] | None = None,
     delta: float = 0.1,
 ) -> tuple[Trial, ...]:
     """What a folder holds of these families at this delta, ordered as `run_trials` would; None: every n, every known method."""
-    wanted = known_methods() if chosen is None else tuple(chosen)
-    place = {one.name: index for index, one in enumerate(families)}
-    rank = {method.name: index for index, method in enumerate(wanted)}
+    methods = known_methods() if chosen is None else tuple(chosen)
+    family_order = {family.name: index for index, family in enumerate(families)}
+    method_order = {method.name: index for index, method in enumerate(methods)}
     rows = [
         row
-        for row in _stored(TrialFolder(folder), families, probability_level(delta)).values()
-        if row.method in rank and (not counts or row.n in counts)
+        for row in _stored(folder, families, probability_level(delta))
+        if row.method in method_order and (not counts or row.n in counts)
     ]
     if not rows:
         raise InvalidInput(f"{os.fspath(folder)} holds no such trials at delta = {delta:g}.")
-    return tuple(sorted(rows, key=lambda row: (place[row.family], row.n, rank[row.method], row.trial)))
+    return tuple(sorted(rows, key=lambda row: (family_order[row.family], row.n, method_order[row.method], row.trial)))
 
 
-Key = tuple[str, int, int, str]
-"""(family, n, trial, method)."""
-
-
-def _key(row: Trial) -> Key:
-    return (row.family, row.n, row.trial, row.method)
-
-
-def _stored(kept: TrialFolder, families: Sequence[Family], delta: float) -> dict[Key, Trial]:
+def _stored(folder: str | os.PathLike[str], families: Sequence[Family], delta: float) -> list[Trial]:
     """What the folder holds of these families at this delta."""
-    known = {one.name: one for one in families}
-    rows = {}
-    for row in kept.read():
-        if row.family not in known or row.delta != delta:
-            continue
-        truth = known[row.family].truth
-        if row.truth != truth or row.seed != trial_seed(row.family, row.n, row.trial):
+    truths = {family.name: family.truth for family in families}
+    rows = [row for row in read_trials(folder) if row.family in truths and row.delta == delta]
+    for row in rows:
+        if row.truth != truths[row.family] or row.seed != trial_seed(row.family, row.n, row.trial):
             raise InvalidInput(
-                f"{kept.folder} holds trials of another family {row.family!r} (truth {row.truth!r}, here {truth!r}): use another "
-                "folder."
+                f"{os.fspath(folder)} holds trials of another family {row.family!r} (truth {row.truth!r}, here "
+                f"{truths[row.family]!r}): use another folder."
             )
-        rows[_key(row)] = row
     return rows
 
 
-def _chunks(
-    family: Family, n: int, applying: tuple[Method, ...], trials: int, delta: float, rows: dict[Key, Trial], size: int
+def _missing(
+    family: Family,
+    n: int,
+    methods: tuple[IntervalMethod, ...],
+    trials: int,
+    delta: float,
+    finished: Container[Key],
+    size: int,
 ) -> Iterator[Chunk]:
-    """What is missing, in pieces of at most `size` trials that lack the same methods."""
-    missing = [
-        tuple(method for method in applying if (family.name, n, trial, method.name) not in rows) for trial in range(trials)
-    ]
-    for to_do, group in groupby(range(trials), key=missing.__getitem__):
-        numbers = tuple(group)
+    """What is not finished, in chunks of at most `size` trials that lack the same methods."""
+
+    def lacking(trial: int) -> tuple[IntervalMethod, ...]:
+        return tuple(method for method in methods if (family.name, n, trial, method.name, delta) not in finished)
+
+    for to_do, group in groupby(range(trials), key=lacking):
+        numbers = list(group)
         if to_do:
-            yield from (Chunk(family, n, numbers[i : i + size], to_do, delta) for i in range(0, len(numbers), size))
+            for first in range(numbers[0], numbers[-1] + 1, size):
+                yield Chunk(family, n, range(first, min(first + size, numbers[-1] + 1)), to_do, delta)
 
 
-def _chunk_size(n: int, trials: int, workers: int) -> int:
-    """As many data sets as take about as long as a few of the largest, and no fewer files than workers."""
-    return max(1, min(50, max(5, 300_000 // n), -(-trials // workers)))
+def _chunk_size(n: int, trials: int, processes: int) -> int:
+    """As many data sets as take about as long as a few of the largest, and no fewer files than processes."""
+    return max(1, min(50, max(5, 300_000 // n), -(-trials // processes)))
