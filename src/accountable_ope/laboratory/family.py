@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..classes.features import FeatureMap
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import Assumptions
-from ..problem.policy import Policy
-from ..problem.transitions import StartStates
+from ..problem.policy import Policy, SampledPolicy
+from ..problem.problem import Problem
+from ..problem.transitions import StartStates, Transitions
 from .draws import Draw
 
 
@@ -52,3 +53,15 @@ class Family:
     def scale(self) -> float:
         """What turns a value into a normalized one: 1 - discount, or 1 where nothing is discounted."""
         return 1.0 if self.assumptions.discount == 1 else 1 - self.assumptions.discount
+
+    def problem(self, data: Transitions, seed: int) -> Problem:
+        """The problem on these data.
+
+        seed: that of the data. A policy that can only be sampled gets its own draws for every data set: they are part of the
+        data, and coverage is a statement about both.
+        """
+        starts = data.first_states() if self.starts is None else self.starts
+        policy = self.policy
+        if isinstance(policy, SampledPolicy):
+            policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
+        return Problem(data, starts, policy, self.assumptions)

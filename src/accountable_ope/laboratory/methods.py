@@ -1,31 +1,28 @@
 """What is measured: every radius of the ladder, and interval functions that stand beside it.
 
-A method is a name, a guarantee, and where it applies. `evaluate` runs several on one data set: all radii from one prepared
-statistic, so that the pass over the pairs of rows is made once, and every other method by its own call.
+A method is a name, a guarantee, and where it applies. `outcomes` runs several on one data set from one evaluation, so that the
+pass over the pairs of rows is made once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from ..bounds.asymptotic import anderson_rubin_interval, sandwich_interval
+from ..bounds.asymptotic import anderson_rubin_of, sandwich_of
+from ..bounds.evaluation import Evaluation, evaluate
 from ..bounds.interval import Status
-from ..bounds.value import bound_prepared, prepare
-from ..classes.features import FeatureMap
 from ..errors import InvalidInput
-from ..kernels.kernel import FiniteRank, Kernel
-from ..problem.assumptions import Assumptions
-from ..problem.policy import Policy, SampledPolicy
-from ..problem.transitions import StartStates, Transitions
+from ..kernels.kernel import FiniteRank
+from ..problem.transitions import Transitions
 from ..radii.registry import LADDER, RULES, Guarantee
 from ..statistics.engines.tiles import TileOptions
 from .family import Family
 
 
-class Interval(Protocol):
+class AnyInterval(Protocol):
     """What any interval has."""
 
     @property
@@ -39,20 +36,9 @@ class Interval(Protocol):
 
 
 class IntervalFunction(Protocol):
-    """An interval that is not made of a radius; called like `bound_value`, without the radius."""
+    """An interval that is not made of a radius."""
 
-    def __call__(
-        self,
-        data: Transitions,
-        starts: StartStates,
-        policy: Policy,
-        *,
-        assumptions: Assumptions,
-        kernel: Kernel,
-        features: FeatureMap,
-        delta: float,
-        options: TileOptions | None,
-    ) -> Interval: ...
+    def __call__(self, evaluation: Evaluation, delta: float) -> AnyInterval: ...
 
 
 @dataclass(frozen=True)
@@ -93,8 +79,8 @@ class Outcome:
 
 
 INTERVALS: tuple[IntervalMethod, ...] = (
-    IntervalMethod("sandwich", Guarantee.ASYMPTOTIC, sandwich_interval),
-    IntervalMethod("anderson-rubin", Guarantee.ASYMPTOTIC, anderson_rubin_interval),
+    IntervalMethod("sandwich", Guarantee.ASYMPTOTIC, sandwich_of),
+    IntervalMethod("anderson-rubin", Guarantee.ASYMPTOTIC, anderson_rubin_of),
 )
 """Methods that are no radii: one entry each, with `interval` set."""
 
@@ -118,53 +104,23 @@ def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, .
     return tuple(methods[name] for name in dict.fromkeys(wanted))
 
 
-def evaluate(family: Family, data: Transitions, chosen: Sequence[IntervalMethod], delta: float, seed: int) -> tuple[Outcome, ...]:
-    """The interval of every chosen method on one data set of the family, in their order.
+def outcomes(family: Family, data: Transitions, chosen: Sequence[IntervalMethod], delta: float, seed: int) -> tuple[Outcome, ...]:
+    """The interval of every chosen method on one data set of the family, in their order, all from one evaluation.
 
-    seed: that of the data set. A policy that can only be sampled gets its own draws for every data set: they are part of the
-    data, and coverage is a statement about both.
+    seed: that of the data set; see `Family.problem`.
     """
-    starts = data.first_states() if family.starts is None else family.starts
-    policy = family.policy
-    if isinstance(policy, SampledPolicy):
-        policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
-    options = TileOptions(threads=1)
     begin = perf_counter()
-    prepared = None
-    if any(method.interval is None for method in chosen):
-        prepared = prepare(
-            data,
-            starts,
-            policy,
-            discount=family.assumptions.discount,
-            kernel=family.kernel,
-            features=family.features,
-            options=options,
-        )
-    preparing = perf_counter() - begin
+    problem = family.problem(data, seed)
+    evaluation = evaluate(problem, features=family.features, kernel=family.kernel, options=TileOptions(threads=1))
+    shared = perf_counter() - begin
     found = []
     for method in chosen:
-        begin = perf_counter()
+        begin = perf_counter() - shared
+        interval: AnyInterval
         if method.interval is None:
-            assert prepared is not None
-            interval: Interval = bound_prepared(prepared, assumptions=family.assumptions, radius=method.name, delta=delta)
-            begin -= preparing
+            interval = evaluation.bound(method.name, delta)
         else:
-            interval = method.interval(
-                data,
-                starts,
-                policy,
-                assumptions=family.assumptions,
-                kernel=family.kernel,
-                features=family.features,
-                delta=delta,
-                options=options,
-            )
-        found.append(_outcome(method, interval, perf_counter() - begin))
+            interval = method.interval(evaluation, delta)
+        lower, upper, seconds = float(interval.lower), float(interval.upper), perf_counter() - begin
+        found.append(Outcome(method.name, method.guarantee.value, lower, upper, interval.status.name, seconds))
     return tuple(found)
-
-
-def _outcome(method: IntervalMethod, interval: Interval, seconds: float) -> Outcome:
-    return Outcome(
-        method.name, method.guarantee.value, float(interval.lower), float(interval.upper), interval.status.name, seconds
-    )

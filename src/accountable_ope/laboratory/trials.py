@@ -16,7 +16,7 @@ from ..runner.run import Report, run_pieces, trial_seed
 from ..runner.store import Store
 from ..validation import probability_level, whole
 from .family import Family
-from .methods import IntervalMethod, evaluate, known_methods, methods_named
+from .methods import IntervalMethod, outcomes, known_methods, methods_named
 from .trial import Key, Trial
 
 DEFAULT_COUNTS = (300, 1000, 3000)
@@ -50,10 +50,10 @@ class Chunk:
         seed = trial_seed(family.name, self.n, trial)
         try:
             data = family.draw(np.random.default_rng(seed), self.n)
-            outcomes = evaluate(family, data, self.methods, self.delta, seed)
+            found = outcomes(family, data, self.methods, self.delta, seed)
         except AopeError as error:
             raise InvalidInput(f"Family {family.name}, n = {self.n}, trial {trial}: {error}") from error
-        for outcome in outcomes:
+        for outcome in found:
             yield Trial(
                 family=family.name,
                 data_kind=family.data_kind.value,
