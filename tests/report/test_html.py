@@ -104,7 +104,7 @@ def test_nothing_is_executed_or_loaded(ladder):
 def test_narrow_screens_paper_and_the_dark(ladder):
     data, intervals = ladder
     page = report_html(intervals, data, "t")
-    for words in ('content="width=device-width', "max-width: 44rem", "prefers-color-scheme: dark", "break-inside: avoid"):
+    for words in ('content="width=device-width', "max-width: 44rem", "prefers-color-scheme: dark", "@media print"):
         assert words in page
     assert 'data-label="guarantee"' in page  # names of columns, where a row becomes a block
 
