@@ -104,7 +104,7 @@ def correction_document(correction: Correction) -> Document:
 def description_document(file: TransitionFile, reward_range: tuple[float, float] | None) -> Document:
     """What `aope check --json` prints."""
     data = file.data
-    document: Document = {
+    return {
         "transitions": len(data),
         "episodes": data.number_of_episodes,
         "terminated": int(data.terminated.sum()),
@@ -118,7 +118,6 @@ def description_document(file: TransitionFile, reward_range: tuple[float, float]
         "target_probabilities_at_next": file.at_next is not None,
         "target_probabilities_at_state": file.at_state is not None,
     }
-    return document
 
 
 def _class(part: ClassCertificates) -> Document:

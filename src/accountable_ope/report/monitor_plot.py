@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..bounds.interval import Status
 from ..bounds.monitor import Look, first_decision
 from ..errors import InvalidInput
-from .plots import new_figure
+from .plots import BLACK, BLUE, DASHES, VERMILION, new_figure, shared_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
 def monitor_figure(looks: Sequence[Look], *, threshold: float | None = None, truth: float | None = None) -> Figure:
@@ -28,15 +26,13 @@ def monitor_figure(looks: Sequence[Look], *, threshold: float | None = None, tru
     if threshold is not None:
         _draw_threshold(axes, looks, threshold)
     if truth is not None:
-        axes.axhline(truth, color="black", linestyle=":", linewidth=1.3, label="true value")
+        axes.axhline(truth, color=BLACK, linestyle=":", linewidth=1.3, label="true value")
     axes.set_xlim(0, end)
     axes.set_xlabel("rows so far")
     axes.set_ylabel("value of the target policy")
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.grid(True, color="#dddddd", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=9)
+    tidy(axes)
+    shared_legend(figure, "outside upper left", 3, fontsize=9)
     return figure
 
 
@@ -45,30 +41,29 @@ def _draw_running(axes: Any, kept: Sequence[Look], looks: Sequence[Look], end: f
     refuted = looks[len(kept)].count if len(kept) < len(looks) else None
     if kept:
         counts = [*(look.count for look in kept), end if refuted is None else refuted]
-        lows, highs = ([*ends, ends[-1]] for ends in ([look.lower for look in kept], [look.upper for look in kept]))
+        lows, highs = [look.lower for look in (*kept, kept[-1])], [look.upper for look in (*kept, kept[-1])]
         axes.fill_between(counts, lows, highs, step="post", color=BLUE, alpha=0.18, linewidth=0, label="running interval")
         for ends in (lows, highs):
             axes.step(counts, ends, where="post", color=BLUE, linewidth=1.8, zorder=3)
     if refuted is not None:
-        axes.axvline(refuted, color="black", linewidth=1.5, label=f"class refuted: {refuted:,} rows")
+        axes.axvline(refuted, color=BLACK, linewidth=1.5, label=f"class refuted: {refuted:,} rows")
 
 
 def _draw_looks(axes: Any, shown: Sequence[Look]) -> None:
     """Both ends of the interval of every look alone: they may lie outside the running interval."""
-    counts, ends = [look.count for look in shown], [look.now for look in shown]
     if shown:
-        axes.plot([*counts, *counts], [*(low for low, _ in ends), *(high for _, high in ends)], "o", color=BLUE, markersize=4,
-                  markerfacecolor="white", markeredgewidth=0.9, zorder=4, label="ends of each look alone")  # fmt: skip
+        axes.plot(
+            [look.count for look in shown for _ in look.now], [end for look in shown for end in look.now], "o", color=BLUE,
+            markersize=4, markerfacecolor="white", markeredgewidth=0.9, zorder=4, label="ends of each look alone",
+        )  # fmt: skip
 
 
 def _draw_threshold(axes: Any, looks: Sequence[Look], threshold: float) -> None:
-    axes.axhline(threshold, color=ORANGE, linestyle=(0, (4, 3)), linewidth=1.2, label=f"threshold {threshold:g}")
+    axes.axhline(threshold, color=VERMILION, linestyle=DASHES, linewidth=1.2, label=f"threshold {threshold:g}")
     found = first_decision(looks, threshold)
     if found is None:
         return
     side = "at least" if found.at_least else "below"
     end = found.look.lower if found.at_least else found.look.upper
-    axes.plot(
-        [found.look.count], [end], "o", color=ORANGE, markersize=8, zorder=5,
-        label=f"certainly {side} {threshold:g}: {found.look.count:,} rows",
-    )  # fmt: skip
+    label = f"certainly {side} {threshold:g}: {found.look.count:,} rows"
+    axes.plot([found.look.count], [end], "o", color=VERMILION, markersize=8, zorder=5, label=label)

@@ -1,10 +1,12 @@
-"""Pictures of results; matplotlib is imported only here, when a picture is asked for."""
+"""What all pictures share, and the picture of a diagnosis; matplotlib is imported only here, when a picture is asked for."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +16,15 @@ from ..io.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# Okabe and Ito's colors, then some of Tol's: they differ for the color-blind too.
+PALETTE = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#882255", "#44AA99", "#999933",
+)  # fmt: skip
+BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE[:7]
+GREY, LINES = "#555555", "#dddddd"
+DASHES = (0, (4, 3))
+Place = Literal["outside upper left", "outside upper center", "outside lower center"]
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -26,12 +37,39 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture (format by its ending); the file appears whole or not at all."""
+    """Write a picture (format by its ending) atomically."""
     target = Path(path)
     if target.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {target.name!r}.")
     with whole_file(target) as partial:
         figure.savefig(partial, dpi=150)
+
+
+def panel_grid(panels: Sequence[object], columns: int) -> tuple[int, int]:
+    """Down and across: so many columns, as far as there are panels for them."""
+    if not panels:
+        raise InvalidInput("There is nothing to draw: no results were given.")
+    across = min(columns, len(panels))
+    return math.ceil(len(panels) / across), across
+
+
+def tidy(axes: Any, labelsize: float = 9.0) -> None:
+    """A faint grid behind the data, no box around them."""
+    axes.grid(True, which="major", color=LINES, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=labelsize, length=2.5)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def shared_legend(figure: Figure, loc: Place, columns: int, order: Sequence[str] = (), fontsize: float = 8.0) -> None:
+    """One legend of everything that some panel shows, each name once."""
+    known: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            known.setdefault(label, handle)
+    names = [name for name in order or known if name in known]
+    handles = [known[name] for name in names]
+    figure.legend(handles, names, loc=loc, ncols=min(columns, len(names)), fontsize=fontsize, frameon=False)
 
 
 def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> Figure:
@@ -47,29 +85,19 @@ def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> F
     order = np.argsort(np.abs(found.values))
     drawn = axes.scatter(x[order], y[order], c=found.values[order], cmap="RdBu", vmin=-reach, vmax=reach, s=14, linewidths=0)
     for number, region in enumerate(found.regions, start=1):
-        place = region.center[columns[0]], region.center[columns[1]]
         where = ", ".join(f"{value:.2g}" for value in region.center)
         label = f"{number}: {region.mean_residual:+.2g} per step at ({where}), {100 * region.share:.0f}% of the loss"
         # Regions that differ in other columns only would hide each other: shift their numbers apart.
         axes.annotate(
-            str(number),
-            place,
-            xytext=(16 * (number - 1), 16 * (number - 1)),
-            textcoords="offset points",
-            fontsize=10,
-            fontweight="bold",
-            ha="center",
-            va="center",
-            bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": "black"},
-            arrowprops={"arrowstyle": "-", "color": "black"},
-        )
+            str(number), region.center[list(columns)], xytext=(16 * (number - 1), 16 * (number - 1)), textcoords="offset points",
+            fontsize=10, fontweight="bold", ha="center", va="center", arrowprops={"arrowstyle": "-", "color": BLACK},
+            bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": BLACK},
+        )  # fmt: skip
         axes.plot([], [], " ", label=label)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False, fontsize=9, handlelength=0, handletextpad=0)
-    bar = figure.colorbar(drawn, ax=axes)
-    bar.set_label("smoothed residual (red: estimate too high, blue: too low)")
+    figure.colorbar(drawn, ax=axes).set_label("smoothed residual (red: estimate too high, blue: too low)")
     axes.set_xlabel(f"column {columns[0]} of (state, action)")
     axes.set_ylabel(f"column {columns[1]} of (state, action)")
-    axes.set_title(
-        f"{diagnosis.verdict.name}: loss {diagnosis.loss:.2g}, radius {diagnosis.radius.total:.2g}", loc="left", fontsize=11
-    )
+    what = f"{diagnosis.verdict.name}: loss {diagnosis.loss:.2g}, radius {diagnosis.radius.total:.2g}"
+    axes.set_title(what, loc="left", fontsize=11)
     return figure

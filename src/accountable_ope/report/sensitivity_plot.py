@@ -11,32 +11,31 @@ import numpy as np
 
 from ..bounds.findings import Curve, Flip, FlipOutcome, Parameter
 from ..bounds.interval import Status
-from ..errors import InvalidInput
 from ..validation import FloatArray
-from .plots import new_figure
+from .plots import BLACK, BLUE, GREY, PINK, VERMILION, new_figure, panel_grid, shared_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = 2
-
-# Okabe and Ito's colors, which differ for the color-blind too; hatches, dashes and markers say the same in grey.
-BAND, DECISION, EMPTY = "#0072B2", "#D55E00", "#CC79A7"
-INK, GREY = "#1d2430", "#777777"
-
+# Hatches, dashes and markers say in grey what the colors say.
+BAND, DECISION, EMPTY = BLUE, VERMILION, PINK
 INTERVAL, DECLARED, THRESHOLD, FLIP = "interval", "declared", "threshold", "last value that supports value >= threshold"
 REGIONS = (
     (Status.VACUOUS, GREY, "...", "VACUOUS: the whole range of values"),
     (Status.INCONSISTENT, EMPTY, "///", "INCONSISTENT: no function of the class fits"),
 )
+LABELS = {
+    Parameter.NORM_BOUND: "bound on the norm of Q",
+    Parameter.MISFIT: "largest distance between Q and the class",
+    Parameter.DELTA: "failure probability",
+    Parameter.DISCOUNT: "discount",
+    Parameter.REWARD_RANGE: "length of the range of rewards, declared = 1",
+}
 
 
 def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), threshold: float | None = None) -> Figure:
     """A panel per curve: the band of intervals, hatched where it is vacuous or there is none; wider to the right."""
-    if not curves:
-        raise InvalidInput("There is nothing to draw: no curve was given.")
-    across = min(COLUMNS, len(curves))
-    down = math.ceil(len(curves) / across)
+    down, across = panel_grid(curves, columns=2)
     figure = new_figure(max(6.0, 4.6 * across), 0.9 + 3.1 * down)
     panels: Any = figure.subplots(down, across, squeeze=False)
     wanted = threshold if threshold is not None or not flips else flips[0].threshold
@@ -49,7 +48,7 @@ def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), thre
     varied = ", but where delta is varied" if any(one.parameter is Parameter.DELTA for one in curves) else ""
     what = f"Radius {first.radius}, {first.guarantee.value}; {100 * (1 - first.delta):g}% confidence{varied}"
     figure.suptitle(what, fontsize=9, color=GREY, x=0.01, ha="left")
-    _add_legend(figure, panels, across)
+    shared_legend(figure, "outside lower center", 1 + across)
     return figure
 
 
@@ -57,25 +56,17 @@ def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), thre
 class _Scale:
     """Where values stand on the axis: a logarithm of the value (0 a step left of the rest), or of the effective horizon."""
 
-    parameter: Parameter
     zero: float
     horizon: bool
 
     def __call__(self, values: Sequence[float]) -> FloatArray:
         x = np.asarray(values, dtype=np.float64)
-        if self.horizon:
-            return np.asarray(1 / (1 - x))
-        return np.where(x == 0, self.zero, x)
-
-
-def _scale(curve: Curve) -> _Scale:
-    above = [value for value in curve.values if value > 0]
-    horizon = curve.parameter is Parameter.DISCOUNT and max(curve.values) < 1
-    return _Scale(curve.parameter, 0.4 * min(above, default=1.0), horizon)
+        return np.asarray(1 / (1 - x)) if self.horizon else np.where(x == 0, self.zero, x)
 
 
 def _draw(axes: Any, curve: Curve, flip: Flip | None, threshold: float | None) -> None:
-    scale = _scale(curve)
+    horizon = curve.parameter is Parameter.DISCOUNT and max(curve.values) < 1
+    scale = _Scale(0.4 * min((value for value in curve.values if value > 0), default=1.0), horizon)
     x, size = scale(curve.values), _normalizer(curve)
     lower, upper = np.array(curve.lower) * size, np.array(curve.upper) * size
     if curve.parameter is not Parameter.DISCOUNT or scale.horizon:
@@ -87,7 +78,7 @@ def _draw(axes: Any, curve: Curve, flip: Flip | None, threshold: float | None) -
         axes.plot(x, ends, color=BAND, linewidth=1.4, marker="o", markersize=2.5, label=INTERVAL)
     _hatch(axes, curve, x)
     if curve.baseline is not None:
-        axes.axvline(scale([curve.baseline])[0], color=INK, linewidth=1, linestyle=":", label=DECLARED, zorder=1)
+        axes.axvline(scale([curve.baseline])[0], color=BLACK, linewidth=1, linestyle=":", label=DECLARED, zorder=1)
     if threshold is not None and curve.parameter is not Parameter.DISCOUNT:  # another discount is another question
         axes.axhline(threshold, color=DECISION, linewidth=1.2, linestyle=(0, (5, 2)), label=THRESHOLD, zorder=1)
     if flip is not None:
@@ -121,48 +112,30 @@ def _hatch(axes: Any, curve: Curve, x: FloatArray) -> None:
 
 
 def _decorate(axes: Any, curve: Curve, scale: _Scale, x: FloatArray) -> None:
-    title, label = _words(curve.parameter, scale.horizon)
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=4)
-    axes.set_xlabel(label, fontsize=8)
+    axes.set_title(curve.parameter.value.replace("_", " "), loc="left", fontsize=10, fontweight="bold", pad=4)
+    axes.set_xlabel("effective horizon 1 / (1 - discount)" if scale.horizon else LABELS[curve.parameter], fontsize=8)
     scaled = bool((_normalizer(curve) != 1).any())
     axes.set_ylabel("value x (1 - discount)" if scaled else "value of the policy", fontsize=8)
     if axes.get_xscale() == "log":
-        _log_ticks(axes, curve, x)
+        _log_ticks(axes, x, zero=curve.values[0] == 0 and not scale.horizon)
     if curve.parameter is Parameter.DELTA:
         axes.invert_xaxis()  # wider to the right, as everywhere
     axes.margins(x=0.02)
-    axes.grid(True, which="major", color="#e4e4e4", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=7.5, length=2.5)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, labelsize=7.5)
 
 
-def _log_ticks(axes: Any, curve: Curve, x: FloatArray) -> None:
+def _log_ticks(axes: Any, x: FloatArray, *, zero: bool) -> None:
     """Round numbers, few enough to be read: 1, 2, 5 per decade where there are few decades, powers of ten elsewhere."""
-    low, high = math.log10(x.min()), math.log10(x.max())
-    per_decade = (1, 2, 5) if high - low < 2 else (1, 3) if high - low < 3 else (1,)
-    powers = range(math.floor(low), math.ceil(high) + 1)
-    ticks = [m * 10.0**k for k in powers for m in per_decade]
-    ticks = [tick for tick in ticks if 0.98 * x.min() <= tick <= 1.02 * x.max()] or [float(x[-1])]
-    names = [f"{tick:g}" for tick in ticks]
-    if 0.0 in curve.values:
-        ticks, names = [float(x[0]), *ticks], ["0", *names]
+    ticks, names = ([float(x[0])], ["0"]) if zero else ([], [])
+    above = x[len(ticks) :]
+    if len(above):
+        low, high = math.log10(above.min()), math.log10(above.max())
+        per_decade = (1, 2, 5) if high - low < 2 else (1, 3) if high - low < 3 else (1,)
+        tried = (m * 10.0**k for k in range(math.floor(low), math.ceil(high) + 1) for m in per_decade)
+        found = [tick for tick in tried if 0.98 * above.min() <= tick <= 1.02 * above.max()] or [float(above[-1])]
+        ticks, names = [*ticks, *found], [*names, *(f"{tick:g}" for tick in found)]
     axes.set_xticks(ticks, names)
     axes.minorticks_off()
-
-
-def _words(parameter: Parameter, horizon: bool) -> tuple[str, str]:
-    match parameter:
-        case Parameter.NORM_BOUND:
-            return "norm bound", "bound on the norm of Q"
-        case Parameter.MISFIT:
-            return "misfit", "largest distance between Q and the class"
-        case Parameter.DELTA:
-            return "delta", "failure probability"
-        case Parameter.DISCOUNT:
-            return "discount", "effective horizon 1 / (1 - discount)" if horizon else "discount"
-        case Parameter.REWARD_RANGE:
-            return "reward range", "length of the range of rewards, declared = 1"
 
 
 def _normalizer(curve: Curve) -> FloatArray:
@@ -171,15 +144,3 @@ def _normalizer(curve: Curve) -> FloatArray:
     if curve.parameter is not Parameter.DISCOUNT or len(set(curve.allowed)) == 1 or (values == 1).any():
         return np.ones(len(values))
     return np.asarray(1 - values)
-
-
-def _add_legend(figure: Figure, panels: Any, across: int) -> None:
-    """One legend of everything that some panel shows."""
-    shown: list[str] = []
-    handles: list[Any] = []
-    for axes in panels.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            if label not in shown:
-                shown.append(label)
-                handles.append(handle)
-    figure.legend(handles, shown, loc="outside lower center", ncols=2 if across == 1 else 3, fontsize=8, frameon=False)

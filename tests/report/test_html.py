@@ -1,0 +1,126 @@
+"""The report: the verdict first, everything escaped, readable anywhere without a network."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.demo import run_demo
+from accountable_ope.report.html import report_html
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+VOID = {"meta", "br", "line", "rect"}
+
+
+class Reader(HTMLParser):
+    """Tags, the text of the page, and whether every tag was closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attributes]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        if not self.open or self.open[-1] != "style":
+            self.words.append(text)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def ladder():
+    return run_demo()
+
+
+def read(page):
+    reader = Reader(page)
+    assert reader.open == []
+    return reader
+
+
+def refuted(interval):
+    nan = float("nan")
+    return replace(interval, status=aope.Status.INCONSISTENT, lower=nan, upper=nan)
+
+
+def test_the_verdict_comes_first(ladder):
+    data, intervals = ladder
+    text = read(report_html(intervals, data, "A title")).text
+    best = intervals[-1]
+    verdict = f"OK Value of the target policy: between {best.lower:.4f} and {best.upper:.4f}, with 90% confidence"
+    order = [
+        "A title", "5,000 logged transitions in 50 episodes", verdict, "Doubt : Q is probably not", "hoeffding", "What this says",
+        "What was assumed Rows are in the order", "Certificates", "All were computed again for this report", "Tightened in",
+    ]  # fmt: skip
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (lambda one: replace(one, status=aope.Status.VACUOUS), "VACUOUS The data add nothing to the declared ranges"),
+        (refuted, "INCONSISTENT No function of the class fits the data, so there is no interval"),
+    ],
+)
+def test_an_interval_that_says_nothing_says_so(ladder, change, verdict):
+    data, intervals = ladder
+    page = report_html([change(intervals[-1])], data, "t")
+    assert verdict in read(page).text and "nan" not in page
+    assert page.count("<rect") == ("VACUOUS" in verdict)
+
+
+def test_a_certificate_that_does_not_hold_is_shown(ladder):
+    data, intervals = ladder
+    low, high = intervals[-1].unclipped
+    assert "A certificate does not hold." in report_html([replace(intervals[-1], unclipped=(low + 0.1, high))], data, "t")
+
+
+def test_nothing_is_executed_or_loaded(ladder):
+    data, intervals = ladder
+    part = replace(intervals[-1].certificates[0], features=HOSTILE, least_loss=1e9)
+    radius = replace(intervals[-1].radius, name=HOSTILE)
+    hostile = replace(intervals[-1], estimand=HOSTILE, certificates=(part,), premises=(HOSTILE,), radius=radius)
+    reader = read(report_html([hostile, refuted(hostile)], data, HOSTILE, truth=1.0, to_beat=0.5))
+    assert not {"script", "img", "link", "iframe"} & set(reader.tags)
+    assert not [name for name in reader.attributes if name.startswith("on") or name in ("src", "href")]
+    assert reader.text.count(HOSTILE) > 8  # title, verdict, picture, tables, notes and premises
+
+
+def test_narrow_screens_paper_and_the_dark(ladder):
+    data, intervals = ladder
+    page = report_html(intervals, data, "t")
+    for words in ('content="width=device-width', "max-width: 44rem", "prefers-color-scheme: dark", "@media print"):
+        assert words in page
+    assert 'data-label="guarantee"' in page  # names of columns, where a row becomes a block
+
+
+def test_without_discount_nothing_is_normalized_twice(ladder):
+    data, intervals = ladder
+    facts = replace(intervals[-1].assumptions, discount=1.0, horizon=10)
+    once = report_html([replace(intervals[-1], assumptions=facts)], data, "t", truth=1.0)
+    assert "normalized" not in read(once).text
+    assert "normalized" in read(report_html(intervals, data, "t", truth=1.0)).text
+
+
+def test_names_on_the_axis_stay_on_the_page(ladder):
+    data, intervals = ladder
+    low, high = intervals[-1].ranges.value
+    page = report_html(intervals, data, "t", truth=low, to_beat=high)
+    assert 'text-anchor="start">truth</text>' in page and 'text-anchor="end">behavior</text>' in page
+    middle = report_html(intervals, data, "t", truth=float(np.mean([low, high])))
+    assert 'x="50.0%"' in middle and 'text-anchor="middle">truth</text>' in middle

@@ -1,0 +1,221 @@
+"""Pictures show what they are given, in colors that differ, and say what is missing."""
+
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.bounds.findings import Curve, Flip, FlipOutcome, Parameter
+from accountable_ope.bounds.monitor import Look
+from accountable_ope.experiments.bounds import BoundRow
+from accountable_ope.experiments.estimators import EstimateRow
+from accountable_ope.experiments.importance import LowerRow
+from accountable_ope.experiments.scale import QUICK
+from accountable_ope.laboratory.summary import Coverage
+from accountable_ope.radii.registry import Guarantee
+from accountable_ope.report.coverage_plot import STYLES, coverage_figure
+from accountable_ope.report.experiment_plots import bounds_figure, estimates_figure, importance_figure
+from accountable_ope.report.monitor_plot import monitor_figure
+from accountable_ope.report.plots import new_figure, save_figure
+from accountable_ope.report.sensitivity_plot import sensitivity_figure
+
+OK, VACUOUS, INCONSISTENT = aope.Status.OK, aope.Status.VACUOUS, aope.Status.INCONSISTENT
+NAN = math.nan
+
+
+def legend(figure):
+    [one] = figure.legends
+    return [text.get_text() for text in one.get_texts()]
+
+
+def ticks(axes):
+    return [text.get_text() for text in axes.get_xticklabels()]
+
+
+# What all pictures share
+
+
+def test_without_matplotlib_the_command_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(aope.MissingExtra, match=r'pip install "accountable-ope\[plots\]"'):
+        new_figure(1, 1)
+
+
+def test_a_picture_is_written_in_the_format_of_its_name(tmp_path):
+    figure = new_figure(2, 2)
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")):
+        save_figure(figure, tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    with pytest.raises(aope.InvalidInput, match=r"must end in .png, .svg or .pdf. Got 'a.jpg'"):
+        save_figure(figure, tmp_path / "a.jpg")
+    with pytest.raises(aope.InvalidFile, match="cannot be written"):
+        save_figure(figure, tmp_path / "no-such-folder" / "a.png")
+
+
+@pytest.mark.parametrize("draw", [coverage_figure, sensitivity_figure, monitor_figure])
+def test_nothing_to_draw_is_refused(draw):
+    with pytest.raises(aope.InvalidInput, match="nothing to draw"):
+        draw([])
+
+
+# Coverage
+
+
+def coverage(family, method, n, delta=0.1):
+    return Coverage(family, "i.i.d.", method, "finite-sample", n, delta, 100, 95, 0.89, 0.98, 10 / n, 0.0, 0.0, 0.1)
+
+
+def test_coverage_has_two_panels_per_family_and_one_legend():
+    rows = [
+        coverage(*cell) for cell in (("coin", "azuma", 100), ("coin", "azuma", 3000), ("chain", "wild", 100), ("a", "b", 100))
+    ]
+    figure = coverage_figure([*rows, coverage("fourth", "azuma", 100)])
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert len(shown) == 8 and len(figure.axes) == 12
+    assert [axes.get_title("left") for axes in shown if axes.get_title("left")] == ["coin", "chain", "a", "fourth"]
+    assert legend(figure) == ["azuma", "wild", "b", "claimed, 0.9"]
+    assert ticks(figure.axes[3]) == ["100", "3k"]
+    with pytest.raises(aope.InvalidInput, match="of one delta"):
+        coverage_figure([*rows, coverage("coin", "azuma", 100, delta=0.2)])
+
+
+def test_lines_differ_in_color_and_in_grey():
+    assert len(STYLES) == len({style["color"] for style in STYLES}) == len({style["marker"] for style in STYLES})
+
+
+# Monitor
+
+
+def look(count, now, running, status=OK):
+    return Look(count, now, status, *running, status, 0.0)
+
+
+LOOKS = [look(100, (0.0, 5.0), (0.0, 5.0), VACUOUS), look(200, (1.0, 4.0), (1.0, 4.0)), look(300, (0.5, 2.5), (1.0, 2.5))]
+
+
+def test_a_monitor_shows_the_running_interval_every_look_and_the_decision():
+    figure = monitor_figure(LOOKS, threshold=4.5, truth=2.2)
+    assert legend(figure) == [
+        "running interval", "ends of each look alone", "threshold 4.5", "certainly below 4.5: 200 rows", "true value",
+    ]  # fmt: skip
+    lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
+    assert lines["ends of each look alone"] == [[100, 0], [100, 5], [200, 1], [200, 4], [300, 0.5], [300, 2.5]]
+    assert lines["certainly below 4.5: 200 rows"] == [[200, 4]]
+
+
+def test_a_monitor_of_a_refuted_class():
+    refuted = look(400, (NAN, NAN), (NAN, NAN), INCONSISTENT)
+    assert legend(monitor_figure([*LOOKS, refuted], threshold=4.5)) == [
+        "running interval", "class refuted: 400 rows", "ends of each look alone", "threshold 4.5",
+    ]  # fmt: skip
+    assert legend(monitor_figure([refuted])) == ["class refuted: 400 rows"]
+
+
+# Sensitivity
+
+
+def curve(parameter, values, statuses=None, baseline=None):
+    k = len(values)
+    statuses = (OK,) * k if statuses is None else statuses
+    ends = [[NAN if status is INCONSISTENT else end for status in statuses] for end in (0.2, 0.8)]
+    return Curve(parameter, tuple(values), *map(tuple, ends), tuple(statuses), tuple((0.0, 1.0 + v) for v in values), baseline,
+                 "certified", Guarantee.FINITE_SAMPLE, 0.1)  # fmt: skip
+
+
+def flip(parameter, outcome, value=None, beyond=None):
+    return Flip(parameter, 0.1, outcome, value, 0.1, beyond, None, True, "certified", Guarantee.FINITE_SAMPLE, 0.1)
+
+
+def test_sensitivity_shows_bands_regions_and_decisions():
+    curves = [
+        curve(Parameter.NORM_BOUND, (0.1, 1.0, 10.0), (INCONSISTENT, OK, VACUOUS), baseline=1.0),
+        curve(Parameter.DELTA, (0.05, 0.1)),
+        curve(Parameter.REWARD_RANGE, (1.0, 2.0)),
+    ]
+    flips = [flip(Parameter.NORM_BOUND, FlipOutcome.FLIPS, 2.0, 2.1), flip(Parameter.DELTA, FlipOutcome.NEVER)]
+    figure = sensitivity_figure(curves, flips)
+    assert [axes.get_title("left") for axes in figure.axes if axes.axison] == ["norm bound", "delta", "reward range"]
+    assert [axes.get_title("right") for axes in figure.axes] == ["value >= 0.1 up to 2", "value >= 0.1 at no value", "", ""]
+    assert {"interval", "declared", "threshold", "last value that supports value >= threshold"} <= set(legend(figure))
+    assert sum(name.startswith(("VACUOUS", "INCONSISTENT")) for name in legend(figure)) == 2
+    assert figure.axes[1].xaxis_inverted() and not figure.axes[0].xaxis_inverted()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values", "expected"),
+    [
+        (Parameter.MISFIT, (0.0, 0.01, 0.1), ["0", "0.01", "0.02", "0.05", "0.1"]),  # nothing between 0 and the first value
+        (Parameter.MISFIT, (0.0,), ["0"]),
+        (Parameter.NORM_BOUND, (0.1, 50.0), ["0.1", "0.3", "1", "3", "10", "30"]),
+        (Parameter.DELTA, (0.07,), ["0.07"]),
+        (Parameter.DISCOUNT, (0.0, 0.5, 0.9), ["1", "2", "5", "10"]),  # effective horizons
+    ],
+)
+def test_ticks_are_few_round_numbers(parameter, values, expected):
+    assert ticks(sensitivity_figure([curve(parameter, values)]).axes[0]) == expected
+
+
+def test_the_discount_is_drawn_per_step():
+    axes = sensitivity_figure([curve(Parameter.DISCOUNT, (0.5, 0.9))], threshold=0.3).axes[0]
+    assert axes.get_ylabel() == "value x (1 - discount)"
+    lower = next(line for line in axes.lines if line.get_label() == "interval")
+    assert lower.get_xydata().ravel() == pytest.approx([2, 0.1, 10, 0.02])
+    assert all(line.get_label() != "threshold" for line in axes.lines)  # another discount is another question
+
+
+# The paper's figures
+
+
+def bound_row(**changes):
+    row = BoundRow("task", "fourier", "certified", "finite-sample", 1000, 0.1, 1.0, 10, 0, 0, 0.2, 0.6, 0.4, True, "OK", 1, 1, 0,
+                   0.0, 0.0, 0.0, 0.0)  # fmt: skip
+    return replace(row, **changes)
+
+
+def test_figure_1_draws_mean_ends_shares_and_crosses():
+    empty = {"kind": "neural", "lower": NAN, "upper": NAN, "covered": False}
+    rows = [bound_row(), bound_row(trial=1, lower=0.4, upper=1.0, covered=False), bound_row(n=300), bound_row(**empty)]
+    figure = bounds_figure(rows, QUICK)
+    assert len(figure.axes) == 4 and legend(figure) == ["truth", "random Fourier features", "neural features"]
+    first = figure.axes[0]
+    assert ticks(first) == ["300", "1000"] and [text.get_text() for text in first.texts] == ["1.00", "0.50"]
+    band = first.containers[0].lines[2][0].get_segments()
+    assert [segment[:, 1].tolist() for segment in band] == [pytest.approx([0.2, 0.6]), pytest.approx([0.3, 0.8])]
+    assert [line.get_xydata().tolist() for line in first.lines if line.get_marker() == "x"] == [[[1, pytest.approx(0.13)]]]
+    assert "over 2 trials" in figure.get_suptitle()
+
+
+def test_figures_2_and_3_draw_means_over_what_exists():
+    def row(**changes):
+        base = dict.fromkeys(EstimateRow.__dataclass_fields__, 0)
+        base |= {"task": "task", "radius": "certified", "n": 500, "delta": 0.1, "lower": 0.1, "upper": 0.9, "truth": 0.5}
+        return EstimateRow(**base | {"before": 0.7, "after": 0.6, "accepted": True} | changes)
+
+    first = [row(estimator="Q1", norm=2.0), row(estimator="Q1", norm=4.0, trial=1), row(estimator="Q1", norm=NAN, trial=2)]
+    figure = estimates_figure([*first, row(estimator="Q2", after=NAN), row(estimator="Q2", radius="wild")], 500, "certified")
+    titles = [axes.get_title("left") for axes in figure.axes]
+    assert titles[:3] == ["(a) Q1", "(b) Q2", "(c) norm of the correction"] and titles[5].startswith("(f)")
+    assert legend(figure) == ["post-hoc interval", "estimate", "corrected", "truth", "change of Q1", "change of Q2"]
+    assert figure.axes[2].lines[0].get_ydata().tolist() == [3.0]
+    assert math.isnan(figure.axes[1].lines[1].get_ydata()[0])
+
+
+def test_figure_4_draws_every_method_against_its_own_truth():
+    def row(method, episodes, lower, threshold=NAN, delta=0.1):
+        truth = 0.8 if "ours" in method else 0.9
+        return LowerRow("task", method, "finite-sample", episodes, 100, delta, threshold, 0, 0, lower, truth, True, 0.0)
+
+    rows = [
+        row("betting", 20, 0.1),
+        row("betting", 100, 0.3),
+        row("ours, certified", 100, 0.2),
+        row("ours, certified", 100, 0.1, delta=0.01),
+    ]
+    figure = importance_figure([*rows, *(row("hcope, fixed c", 100, -0.1, threshold) for threshold in (1e-5, 1.0))])
+    labels = ["hcope, fixed c = 1e-05", "betting", "ours, certified", "truth, T steps", "truth, for ever"]
+    assert legend(figure) == labels
+    assert [ticks(axes) for axes in figure.axes] == [["20", "100"], ["0.9", "0.99"], ["1e-05", "1"]]
+    heights = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
+    assert heights["betting"] == [0.1, 0.3] and heights["truth, for ever"] == [0.8, 0.8]
