@@ -7,15 +7,15 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from .bounds.interval import ValueInterval
+from .bounds.interval import Interval
 from .bounds.value import bound_ladder
 from .classes.features import RandomFourier
 from .io.parquet import read_start_file, read_transition_file
 from .kernels.kernel import Gaussian
 from .problem.assumptions import Assumptions
 from .problem.policy import TabulatedPolicy
+from .problem.problem import Problem
 from .problem.transitions import Transitions
-from .radii.registry import LADDER
 from .statistics.engines.tiles import Progress
 
 FOLDER = "data"
@@ -32,7 +32,7 @@ DEMO_KERNEL = Gaussian(0.5)
 DEMO_FEATURES = RandomFourier(dimension=16, bandwidth=1.0, seed=31)
 
 
-def run_demo(progress: Progress | None = None) -> tuple[Transitions, tuple[ValueInterval, ...]]:
+def run_demo(progress: Progress | None = None) -> tuple[Transitions, tuple[Interval, ...]]:
     """The data and the ladder of intervals."""
     import numpy as np
 
@@ -45,17 +45,8 @@ def run_demo(progress: Progress | None = None) -> tuple[Transitions, tuple[Value
         np.concatenate([file.at_next, starts.at_state]),
         [[-1.0], [0.0], [1.0]],
     )
-    intervals = bound_ladder(
-        file.data,
-        starts.starts,
-        policy,
-        assumptions=DEMO_ASSUMPTIONS,
-        kernel=DEMO_KERNEL,
-        features=DEMO_FEATURES,
-        radii=LADDER,
-        progress=progress,
-    )
-    return file.data, intervals
+    problem = Problem(file.data, starts.starts, policy, DEMO_ASSUMPTIONS)
+    return file.data, bound_ladder(problem, features=DEMO_FEATURES, kernel=DEMO_KERNEL, progress=progress)
 
 
 def copy_demo_data(folder: Path) -> None:

@@ -94,9 +94,7 @@ class AverageReward:
 
     def __post_init__(self) -> None:
         if self.norm_bound is None and self.value_span is None:
-            raise InvalidInput(
-                "`norm_bound` or `value_span` is needed: nothing else bounds the relative value."
-            )
+            raise InvalidInput("`norm_bound` or `value_span` is needed: nothing else bounds the relative value.")
         if not isinstance(self.reward_noise, bool):
             raise InvalidInput(f"`reward_noise` must be True or False. Got {self.reward_noise!r}.")
         object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))

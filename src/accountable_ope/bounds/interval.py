@@ -148,7 +148,8 @@ class Interval:
                 ("guarantee", self.guarantee.value),
                 ("transitions", f"{self.count:,}"),
             ),
-            (*self.doubts, *self.premises),
+            self.premises,
+            self.doubts,
         )
 
     def __contains__(self, value: float) -> bool:
@@ -245,8 +246,14 @@ def confidence(delta: float) -> str:
     return f"{100 * (1 - delta):g}%"
 
 
-def result_html(title: str, status: Status, rows: Sequence[tuple[str, str]], statements: Sequence[Statement]) -> str:
+def result_html(
+    title: str,
+    status: Status,
+    rows: Sequence[tuple[str, object]],
+    premises: Sequence[Statement],
+    doubts: Sequence[Statement] = (),
+) -> str:
     """A result as a small table, for notebooks."""
     from ..io.templates import result_table
 
-    return result_table(title, (("status", f"{status.name}: {status.value}"), *rows), [str(each) for each in statements])
+    return result_table(title, rows, premises, status=status.name, advice=status.value, notes=doubts)

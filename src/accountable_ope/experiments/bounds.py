@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from ..bounds.interval import Status, ValueInterval
-from ..bounds.value import Prepared, bound_prepared, prepare
+from ..bounds.evaluation import Evaluation, evaluate
+from ..bounds.interval import Interval, Status
 from ..problem.transitions import Transitions
 from ..runner.run import Report, run_pieces
 from .classes import QClass, q_classes
 from .scale import Scale
-from .setting import DELTA, DISCOUNT, FEATURES, KERNEL, Setting, assumptions, part_store, truth
+from .setting import DELTA, FEATURES, KERNEL, Setting, assumptions, part_store, truth
 
 RADII = ("hoeffding", "azuma", "certified", "symmetric", "wild")
 """The paper's, and the tiers beside it."""
@@ -79,19 +79,21 @@ class BoundCell:
         """The rows for given data."""
         setting, started = self.setting, time.perf_counter()
         features = [q_class.features for q_class in self.classes]
-        prepared = prepare(data, setting.control.starts, setting.target, discount=DISCOUNT, kernel=KERNEL, features=features)
+        problem = setting.problem(data, self.classes[0].norm_bound)
+        evaluation = evaluate(problem, features=features, kernel=KERNEL)
         share = (time.perf_counter() - started) / len(self.radii)
         rows = []
         for delta in self.deltas:
             for radius in self.radii:
                 begun = time.perf_counter()
                 parts = [
-                    _bound(prepared, index, q_class, setting.task, radius, delta) for index, q_class in enumerate(self.classes)
+                    _bound(evaluation.of_class(index), q_class, setting.task, radius, delta)
+                    for index, q_class in enumerate(self.classes)
                 ]
                 rows.append(self._row(parts, radius, delta, share + time.perf_counter() - begun))
         return rows
 
-    def _row(self, parts: list[ValueInterval], radius: str, delta: float, seconds: float) -> BoundRow:
+    def _row(self, parts: list[Interval], radius: str, delta: float, seconds: float) -> BoundRow:
         """The union of the classes: the lowest lower and the highest upper end of those that are not empty."""
         consistent = [part for part in parts if part.status is not Status.INCONSISTENT]
         lower = min((part.normalized[0] for part in consistent), default=math.nan)
@@ -120,7 +122,7 @@ class BoundCell:
             status=status.name,
             classes=len(parts),
             consistent=len(consistent),
-            doubted=sum(bool(part.doubts()) for part in consistent),
+            doubted=sum(bool(part.doubts) for part in consistent),
             least_loss=parts[best].certificates[0].least_loss,
             level=parts[best].radius.total,
             misfit=self.classes[best].misfit,
@@ -128,15 +130,9 @@ class BoundCell:
         )
 
 
-def _bound(prepared: Prepared, index: int, q_class: QClass, task: str, radius: str, delta: float) -> ValueInterval:
-    single = replace(
-        prepared,
-        classes=(prepared.classes[index],),
-        systems=(prepared.systems[index],),
-        statistics=(prepared.statistics[index],),
-    )
+def _bound(evaluation: Evaluation, q_class: QClass, task: str, radius: str, delta: float) -> Interval:
     facts = assumptions(task, q_class.norm_bound, symmetric=radius == "symmetric")
-    return bound_prepared(single, assumptions=facts, radius=radius, delta=delta)
+    return evaluation.assuming(facts).bound(radius, delta)
 
 
 def run_bounds(

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bounds.selection import pessimistic_union
 from ..classes.features import RandomFourier
 from ..classes.linear_q import LinearQ
 from ..classes.neural import NeuralFeatures
 from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, softmax_policy
 from ..errors import InvalidInput
 from ..fitting.least_loss import fit_q
+from ..fitting.selection import pessimistic_union
 from ..problem.policy import state_action_points
 from ..problem.transitions import Transitions
 from ..runner.run import trial_seed

@@ -18,9 +18,11 @@ import numpy as np
 from ..bounds.diagnosis import CorrectionStatus, correct
 from ..bounds.interval import Status
 from ..classes.features import RandomFourier
+from ..classes.function_class import Span
 from ..classes.linear_q import LinearQ
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
 from ..fitting.least_loss import descend, fit_q
+from ..problem.problem import Experience
 from ..problem.transitions import Transitions
 from ..programs.quadratic import Quadratic
 from ..runner.run import Report, run_pieces
@@ -29,7 +31,7 @@ from ..statistics.statistic import kernel_statistic
 from ..validation import FloatArray
 from .classes import NORM_FACTOR, RIDGE, Pilot
 from .scale import Scale
-from .setting import DELTA, DISCOUNT, KERNEL, Setting, assumptions, part_store, truth
+from .setting import DELTA, DISCOUNT, KERNEL, Setting, part_store, truth
 
 RADII = ("hoeffding", "certified", "wild")
 BATCH_ROWS = 2000
@@ -111,10 +113,7 @@ class EstimateCell:
         begun = time.perf_counter()
         found = correct(
             self.q,
-            data,
-            self.setting.control.starts,
-            self.setting.target,
-            assumptions=assumptions(self.setting.task, self.norm_bound),
+            self.setting.problem(data, self.norm_bound),
             kernel=KERNEL,
             features=self.q.features,
             radius=radius,
@@ -154,7 +153,8 @@ def make_estimate(task: str, how: Estimator) -> LinearQ:
     batch = Pilot(rows=BATCH_ROWS).draw(task, "estimates")
     policy, control = softmax_policy(task, TARGET_TEMPERATURE), control_task(task)
     features = RandomFourier(dimension=DIMENSION, bandwidth=BANDWIDTH, seed=1)
-    system = bellman_system(batch, control.starts, policy, features, DISCOUNT)
+    experience = Experience(batch, control.starts, policy, DISCOUNT)
+    system = bellman_system(experience, Span(features, features.intercept))
     loss = kernel_statistic(system, KERNEL).v_loss()
     start = np.zeros(system.dimension)
     if how.optimistic:

@@ -13,6 +13,7 @@ from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, con
 from ..kernels.kernel import Gaussian
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DiscretePolicy
+from ..problem.problem import Problem
 from ..problem.transitions import Transitions, first_rows
 from ..runner.run import trial_seed
 from ..runner.store import Store
@@ -49,6 +50,11 @@ class Setting:
     def draw(self, trial: int) -> Transitions:
         """The first n transitions of episodes under the behavior policy; the same for every class of Q."""
         return draw_rows(self.task, self.temperature, self.n, self.seed(trial))
+
+    def problem(self, data: Transitions, norm_bound: float, *, symmetric: bool = False) -> Problem:
+        """What is asked of the data: the value of the target policy."""
+        facts = assumptions(self.task, norm_bound, symmetric=symmetric)
+        return Problem(data, self.control.starts, self.target, facts)
 
     def seed(self, trial: int) -> int:
         """The seed of the data of a trial."""

@@ -7,7 +7,7 @@ from .draws import Draw
 from .families import FAMILY_NAMES, families_named, family_named
 from .family import DataKind, Family
 from .finite import early_stopper, fair_coin
-from .methods import IntervalFunction, IntervalMethod, outcomes, known_methods, methods_named
+from .methods import IntervalFunction, IntervalMethod, known_methods, methods_named, outcomes
 from .summary import Coverage, believable, clopper_pearson, refuted, summarize
 from .trial import Trial
 from .trials import read_trials, run_trials, stored_trials

@@ -16,7 +16,7 @@ from ..runner.run import Report, run_pieces, trial_seed
 from ..runner.store import Store
 from ..validation import probability_level, whole
 from .family import Family
-from .methods import IntervalMethod, outcomes, known_methods, methods_named
+from .methods import IntervalMethod, known_methods, methods_named, outcomes
 from .trial import Key, Trial
 
 DEFAULT_COUNTS = (300, 1000, 3000)

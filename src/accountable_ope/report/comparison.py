@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..bounds.interval import Status, ValueInterval
+from ..bounds.interval import Interval, Status, confidence
 
 
-def comparison(interval: ValueInterval, to_beat: float) -> str:
+def comparison(interval: Interval, to_beat: float) -> str:
     """Whether the target policy is certified to be better than a policy of known value, or worse, or neither."""
-    confidence = f"with {100 * (1 - interval.delta.total):g}% confidence"
+    how_sure = f"with {confidence(interval.delta)} confidence"
     name = f"`{interval.radius.name}`"
     if interval.status is Status.INCONSISTENT:
         return f"No function of the class fits the data, so {name} does not tell whether the target policy is better."
     if interval.lower > to_beat:
-        return f"The lower end of {name} is above it: under what is assumed the target policy is better, {confidence}."
+        return f"The lower end of {name} is above it: under what is assumed the target policy is better, {how_sure}."
     if interval.upper < to_beat:
-        return f"The upper end of {name} is below it: under what is assumed the target policy is worse, {confidence}."
-    return f"The lower end of {name} is not above it: these data do not certify, {confidence}, that the target policy is better."
+        return f"The upper end of {name} is below it: under what is assumed the target policy is worse, {how_sure}."
+    return f"The lower end of {name} is not above it: these data do not certify, {how_sure}, that the target policy is better."

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..bounds.diagnosis import Correction, Diagnosis
-from ..bounds.interval import ClassCertificates, ValueInterval
+from ..bounds.interval import ClassCertificates, Interval
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm
+from ..problem.statements import texts
 from ..problem.transitions import Transitions
 from ..programs.certificate import Certificate
 from ..programs.proofs import Tightening
@@ -21,7 +22,7 @@ Document = dict[str, Any]
 """JSON-ready nested data; used at the border of the program only."""
 
 
-def ladder_document(intervals: Sequence[ValueInterval], data: Transitions) -> Document:
+def ladder_document(intervals: Sequence[Interval], data: Transitions) -> Document:
     """All intervals of one run, with what they share."""
     first = intervals[0]
     return {
@@ -29,13 +30,13 @@ def ladder_document(intervals: Sequence[ValueInterval], data: Transitions) -> Do
         "episodes": data.number_of_episodes,
         "kernel": first.kernel,
         "assumptions": _assumptions(first),
-        "delta": asdict(first.delta),
+        "delta": asdict(first.split),
         "start_error": first.start_error,
         "intervals": [interval_document(interval) for interval in intervals],
     }
 
 
-def interval_document(interval: ValueInterval) -> Document:
+def interval_document(interval: Interval) -> Document:
     """One interval: numbers, status, guarantee, what was assumed, and the certificates' multipliers."""
     return {
         "estimand": interval.estimand,
@@ -52,8 +53,8 @@ def interval_document(interval: ValueInterval) -> Document:
         "radius_level": interval.radius.level,
         "radius_rounding": interval.radius.rounding,
         "radius_uses": interval.radius.uses,
-        "assumed": list(interval.assumed()),
-        "doubts": list(interval.doubts()),
+        "assumed": texts(interval.premises),
+        "doubts": texts(interval.doubts),
         "certificates_check": interval.check(),
         "classes": [_class(part) for part in interval.certificates],
     }
@@ -167,7 +168,7 @@ def _tightening(tightening: Tightening) -> Document:
     }
 
 
-def _assumptions(interval: ValueInterval) -> Document:
+def _assumptions(interval: Interval) -> Document:
     facts = asdict(interval.assumptions)
     if isinstance(interval.assumptions.norm_bound, RelativeNorm):
         facts["norm_bound"] = {"relative_to_least_norm": interval.assumptions.norm_bound.multiple}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..bounds.interval import Status, ValueInterval, normalizer
+from ..bounds.interval import Interval, Status, confidence, normalizer
 from ..io.templates import render
 from ..problem.transitions import Transitions
 from ..programs.lagrangian import Role
@@ -81,7 +81,7 @@ class Page:
 
 
 def report_html(
-    intervals: Sequence[ValueInterval],
+    intervals: Sequence[Interval],
     data: Transitions,
     title: str,
     truth: float | None = None,
@@ -95,10 +95,10 @@ def report_html(
     page = Page(
         title=title,
         subtitle=f"{best.estimand} from {len(data):,} logged transitions{episodes}; discount {best.assumptions.discount:g}, "
-        f"confidence {_confidence(best)}, both ends together.",
+        f"confidence {confidence(best.delta)}, both ends together.",
         status=best.status.name,
         verdict=_verdict(best),
-        doubts=tuple(Note("DOUBT", "Doubt", str(doubt)) for doubt in best.doubts()),
+        doubts=tuple(Note("DOUBT", "Doubt", str(doubt)) for doubt in best.doubts),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
             for label, value in known
@@ -108,7 +108,7 @@ def report_html(
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=tuple(_notes(intervals)),
-        premises=tuple(map(str, best.assumed())),
+        premises=tuple(map(str, best.premises)),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(
             ("radius", "class", "end", "bound", "duality gap", "multipliers (loss, ball, box)"),
@@ -124,15 +124,11 @@ def report_html(
     return render("report.html", page)
 
 
-def _confidence(interval: ValueInterval) -> str:
-    return f"{100 * (1 - interval.delta.total):g}%"
-
-
-def _verdict(interval: ValueInterval) -> str:
+def _verdict(interval: Interval) -> str:
     source = f"{interval.radius.name}, {interval.guarantee.value}"
     match interval.status:
         case Status.OK:
-            ends = f"between {interval.lower:.4f} and {interval.upper:.4f}, with {_confidence(interval)} confidence"
+            ends = f"between {interval.lower:.4f} and {interval.upper:.4f}, with {confidence(interval.delta)} confidence"
             return f"{interval.estimand}: {ends}, if everything under “What was assumed” holds ({source})."
         case Status.VACUOUS:
             return f"The data add nothing to the declared ranges ({source})."
@@ -140,11 +136,11 @@ def _verdict(interval: ValueInterval) -> str:
             return f"No function of the class fits the data, so there is no interval ({source})."
 
 
-def _ends(interval: ValueInterval, ends: tuple[float, float]) -> str:
+def _ends(interval: Interval, ends: tuple[float, float]) -> str:
     return "-" if interval.status is Status.INCONSISTENT else f"[{ends[0]:.4f}, {ends[1]:.4f}]"
 
 
-def _interval_table(intervals: Sequence[ValueInterval], *, scaled: bool) -> Table:
+def _interval_table(intervals: Sequence[Interval], *, scaled: bool) -> Table:
     return Table(
         ("radius", "value", *(["normalized"] if scaled else []), "guarantee", "status", "theorem"),
         tuple(
@@ -161,7 +157,7 @@ def _interval_table(intervals: Sequence[ValueInterval], *, scaled: bool) -> Tabl
     )
 
 
-def _notes(intervals: Sequence[ValueInterval]) -> Iterator[Note]:
+def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
     """One note for all radii that ended alike."""
     for status in Status:
         alike = [interval for interval in intervals if interval.status is status]
@@ -175,7 +171,7 @@ def _notes(intervals: Sequence[ValueInterval]) -> Iterator[Note]:
             yield Note(status.name, ", ".join(one.radius.name for one in alike), status.value + "".join(missed))
 
 
-def _certificate_rows(interval: ValueInterval) -> Iterator[tuple[str, ...]]:
+def _certificate_rows(interval: Interval) -> Iterator[tuple[str, ...]]:
     for part in interval.certificates:
         for end, sign, certificate in (("lower", -1.0, part.lower), ("upper", 1.0, part.upper)):
             bound = f"{sign * certificate.bound:.6g}" if part.consistent else f"least loss {certificate.bound:.3g}"
@@ -184,7 +180,7 @@ def _certificate_rows(interval: ValueInterval) -> Iterator[tuple[str, ...]]:
             yield interval.radius.name, part.features, end, bound, gap, multipliers
 
 
-def _chart(intervals: Sequence[ValueInterval], known: Sequence[tuple[str, float | None]]) -> Chart | None:
+def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | None]]) -> Chart | None:
     low, high = intervals[0].ranges.value
     if not high > low:
         return None
