@@ -175,10 +175,11 @@ def as_classes(features: Features | Sequence[Features]) -> tuple[FunctionClass, 
     given = tuple(features) if isinstance(features, Sequence) else (features,)
     if not given:
         raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
-    return tuple(_as_class(each) for each in given)
+    return tuple(as_class(each) for each in given)
 
 
-def _as_class(features: Features) -> FunctionClass:
+def as_class(features: Features) -> FunctionClass:
+    """A feature map as the class that it spans; a class as it is."""
     if isinstance(features, FunctionClass):
         return features
     if not isinstance(features, FeatureMap):

@@ -18,7 +18,6 @@ import numpy as np
 from ..bounds.diagnosis import CorrectionStatus, correct
 from ..bounds.interval import Status
 from ..classes.features import RandomFourier
-from ..classes.function_class import Span
 from ..classes.linear_q import LinearQ
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
 from ..fitting.least_loss import descend, fit_q
@@ -154,7 +153,7 @@ def make_estimate(task: str, how: Estimator) -> LinearQ:
     policy, control = softmax_policy(task, TARGET_TEMPERATURE), control_task(task)
     features = RandomFourier(dimension=DIMENSION, bandwidth=BANDWIDTH, seed=1)
     experience = Experience(batch, control.starts, policy, DISCOUNT)
-    system = bellman_system(experience, Span(features, features.intercept))
+    system = bellman_system(experience, features)
     loss = kernel_statistic(system, KERNEL).v_loss()
     start = np.zeros(system.dimension)
     if how.optimistic:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..classes.features import FeatureMap
-from ..classes.function_class import Span
 from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
@@ -72,7 +71,7 @@ def fit_q(
     if steps is not None:
         whole(steps, "steps", least=0)
     anywhere = StartStates(data.states[:1])  # the loss does not depend on where the policy starts
-    system = bellman_system(Experience(data, anywhere, policy, discount), Span(features, features.intercept))
+    system = bellman_system(Experience(data, anywhere, policy, discount), features)
     loss = kernel_statistic(system, kernel).v_loss()
     theta = minimize_loss(loss, system.penalized, ridge) if steps is None else descend(loss, system.penalized, ridge, steps)
     return LinearQ(features, frozen(theta), policy.action_vectors)

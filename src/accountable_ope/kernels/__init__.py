@@ -1,0 +1,5 @@
+"""Test kernels, and products with their matrices."""
+
+from ..lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..classes.features import FeatureMap
-from ..classes.function_class import FunctionClass, Remainder
+from ..classes.function_class import Features, Remainder, as_class
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
@@ -68,12 +68,13 @@ class BellmanSystem:
         return np.asarray(self.target - self.residuals @ coefficients)
 
 
-def bellman_system(experience: Experience, function_class: FunctionClass, anchor: QColumns | None = None) -> BellmanSystem:
+def bellman_system(experience: Experience, features: Features, anchor: QColumns | None = None) -> BellmanSystem:
     """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
 
     With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
     """
     data, starts, live, discount = experience.data, experience.starts, experience.live, experience.discount
+    function_class = as_class(features)
     columns = function_class.columns(experience)
     here, after, start = columns.here, columns.after, columns.start
     if function_class.intercept:

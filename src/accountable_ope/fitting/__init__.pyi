@@ -1,0 +1,12 @@
+from .least_loss import fit_q as fit_q
+from .neural import NeuralCandidate as NeuralCandidate
+from .neural import NeuralSelection as NeuralSelection
+from .neural import NeuralTraining as NeuralTraining
+from .neural import select_neural_features as select_neural_features
+from .neural import train_neural_features as train_neural_features
+from .selection import PAPER_BANDWIDTHS as PAPER_BANDWIDTHS
+from .selection import Candidates as Candidates
+from .selection import Selection as Selection
+from .selection import median_bandwidth as median_bandwidth
+from .selection import pessimistic_union as pessimistic_union
+from .selection import select as select

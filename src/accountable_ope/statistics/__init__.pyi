@@ -1,0 +1,13 @@
+from .bellman import BellmanSystem as BellmanSystem
+from .bellman import bellman_residuals as bellman_residuals
+from .bellman import bellman_system as bellman_system
+from .engines.tiles import TileOptions as TileOptions
+from .estimates import QColumns as QColumns
+from .estimates import q_columns as q_columns
+from .statistic import KernelStatistic as KernelStatistic
+from .statistic import kernel_statistic as kernel_statistic
+from .statistic import kernel_statistics as kernel_statistics
+from .statistic import u_statistic as u_statistic
+from .statistic import v_statistic as v_statistic
+from .witness import Witness as Witness
+from .witness import witness as witness
