@@ -147,7 +147,7 @@ class EstimateCell:
         )
 
 
-def make_estimate(task: str, how: Estimator) -> LinearQ:
+def make_estimate(task: str, estimator: Estimator) -> LinearQ:
     """Gradient descent on the kernel loss of a batch that no trial uses."""
     batch = Pilot(rows=BATCH_ROWS).draw(task, "estimates")
     policy, control = softmax_policy(task, TARGET_TEMPERATURE), control_task(task)
@@ -156,13 +156,13 @@ def make_estimate(task: str, how: Estimator) -> LinearQ:
     system = bellman_system(experience, features)
     loss = kernel_statistic(system, KERNEL).v_loss()
     start = np.zeros(system.dimension)
-    if how.optimistic:
+    if estimator.optimistic:
         start[-1] = control.reward_range[1] / (1 - DISCOUNT)
-    theta = start + descend(_from(loss, start), system.penalized, RIDGE, how.steps)
+    theta = start + descend(_shifted(loss, start), system.penalized, RIDGE, estimator.steps)
     return LinearQ(features, theta, policy.action_vectors)
 
 
-def _from(loss: Quadratic, start: FloatArray) -> Quadratic:
+def _shifted(loss: Quadratic, start: FloatArray) -> Quadratic:
     """The loss as a function of theta - start."""
     return Quadratic(loss.A, loss.a - loss.A @ start, loss(start))
 
@@ -181,12 +181,12 @@ def run_estimates(
     deltas = tuple(dict.fromkeys((DELTA, *(round(1 - c, 10) for c in scale.confidences))))
     default = default_count(scale)
     cells = []
-    for how in ESTIMATORS[task]:
-        q = make_estimate(task, how)
+    for estimator in ESTIMATORS[task]:
+        q = make_estimate(task, estimator)
         best = fit_q(pilot, policy, kernel=KERNEL, features=q.features, discount=DISCOUNT, ridge=RIDGE)
         norm_bound = NORM_FACTOR * float(np.linalg.norm((best.theta - q.theta)[:-1]))
         for n in scale.diagnosis_counts:
             setting = Setting(task, n, features=DIMENSION)
             chosen = deltas if n == default else (DELTA,)
-            cells += [EstimateCell(setting, how.name, q, norm_bound, trial, chosen) for trial in range(scale.trials)]
+            cells += [EstimateCell(setting, estimator.name, q, norm_bound, trial, chosen) for trial in range(scale.trials)]
     return run_pieces(cells, part_store(folder, EstimateRow), workers=workers, report=report)
