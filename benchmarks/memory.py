@@ -29,13 +29,15 @@ def measure(trajectories: int, length: int, features: int, single_precision: boo
     sampled = peak()
     begin = time.perf_counter()
     interval = aope.bound_value(
-        data,
-        mdp.starts,
-        mdp.policy,
-        assumptions=aope.Assumptions(discount=mdp.discount, reward_range=(0.0, 1.0), norm_bound=3 * mdp.norm),
+        aope.Problem(
+            data,
+            mdp.starts,
+            mdp.policy,
+            aope.Assumptions(discount=mdp.discount, reward_range=(0.0, 1.0), norm_bound=3 * mdp.norm),
+        ),
         kernel=aope.Gaussian(0.5),
         features=aope.RandomFourier(features),
-        options=aope.TileOptions(single_precision=single_precision),
+        options=aope.statistics.TileOptions(single_precision=single_precision),
     )
     seconds = time.perf_counter() - begin
     whole_matrix = 8 * len(data) ** 2 / 1024**2

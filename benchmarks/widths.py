@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import accountable_ope as aope
-from accountable_ope.bounds.value import bound_prepared, prepare
+from accountable_ope.bounds.value import prepare
 from accountable_ope.environments import PlantedMDP
 
 CASES = (
@@ -38,10 +38,10 @@ def widths(features: int, rows: int, bernoulli: bool, seed: int) -> tuple[list[f
     kernel, phi = aope.Gaussian(1.0), mdp.features()
     start = time.perf_counter()
     ready = prepare(data, mdp.starts, mdp.policy, discount=0.95, kernel=kernel, features=phi)
-    found = [bound_prepared(ready, assumptions=facts, radius=RADII[0])]
+    found = [ready.assuming(facts).bound(radius=RADII[0])]
     seconds = time.perf_counter() - start
-    found += [bound_prepared(ready, assumptions=facts, radius=radius) for radius in RADII[1:]]
-    sandwich = aope.sandwich_interval(data, mdp.starts, mdp.policy, assumptions=facts, kernel=kernel, features=phi)
+    found += [ready.assuming(facts).bound(radius=radius) for radius in RADII[1:]]
+    sandwich = aope.bounds.sandwich_interval(aope.Problem(data, mdp.starts, mdp.policy, facts), kernel=kernel, features=phi)
     covered = all(one.lower <= mdp.value <= one.upper for one in found[:2])
     return [one.normalized[1] - one.normalized[0] for one in (*found, sandwich)], covered, seconds
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import accountable_ope as aope
-from accountable_ope.bounds.value import bound_prepared, prepare
+from accountable_ope.bounds.value import prepare
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.report.plots import new_figure, save_figure
 
@@ -39,8 +39,8 @@ def main(path: Path) -> None:
         ("+ symmetric residuals", replace(box, symmetric_noise=True), "symmetric", DECLARED),
         ("wild bootstrap", box, "wild", ASYMPTOTIC),
     )
-    ends = [bound_prepared(ready, assumptions=facts, radius=radius).normalized for _, facts, radius, _ in rungs]
-    sandwich = aope.sandwich_interval(data, mdp.starts, mdp.policy, assumptions=box, kernel=kernel, features=features)
+    ends = [ready.assuming(facts).bound(radius=radius).normalized for _, facts, radius, _ in rungs]
+    sandwich = aope.bounds.sandwich_interval(aope.Problem(data, mdp.starts, mdp.policy, box), kernel=kernel, features=features)
     labels = [(text, color) for text, _, _, color in rungs] + [("sandwich", ASYMPTOTIC)]
     ends.append(sandwich.normalized)
 

@@ -21,9 +21,11 @@ def main(path: Path) -> None:
     mdp = PlantedMDP(seed=3, features=4, discount=0.6)
     data = mdp.sample(np.random.default_rng(0), trajectories=30, length=50)
 
-    def ends(features: aope.FeatureMap | aope.KernelSections, norm_bound: float = 2.0) -> tuple[float, float]:
+    def ends(features: aope.classes.FeatureMap | aope.KernelSections, norm_bound: float = 2.0) -> tuple[float, float]:
         facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=norm_bound, reward_noise=False)
-        interval = aope.bound_value(data, mdp.starts, mdp.policy, assumptions=facts, kernel=aope.Gaussian(1.0), features=features)
+        interval = aope.bound_value(
+            aope.Problem(data, mdp.starts, mdp.policy, facts), kernel=aope.Gaussian(1.0), features=features
+        )
         return interval.lower, interval.upper
 
     sections = [ends(aope.KernelSections(aope.Gaussian(1.5), size)) for size in SIZES]

@@ -80,7 +80,7 @@ def choose() -> None:
         for seed in SEEDS:
             features = aope.RandomFourier(DIMENSION, bandwidth, seed)
             q = aope.fit_q(earlier, policy, kernel=KERNEL, features=features, discount=DISCOUNT, ridge=RIDGE)
-            loss = aope.u_statistic(aope.bellman_residuals(q, other, policy, DISCOUNT), points, KERNEL)
+            loss = aope.statistics.u_statistic(aope.statistics.bellman_residuals(q, other, policy, DISCOUNT), points, KERNEL)
             found.append((loss, float(np.linalg.norm(q.theta[:-1])), features))
     for loss, norm, features in sorted(found, key=lambda one: one[0])[:5]:
         print(f"loss {loss:.2e}, norm {norm:.1f}: {features}")

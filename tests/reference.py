@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import cvxpy as cp
 import numpy as np
 
-from accountable_ope import FeasibleSet, Quadratic, StartStates, Transitions, decompose
+from accountable_ope import StartStates, Transitions
+from accountable_ope.programs import FeasibleSet, Quadratic, decompose
 from accountable_ope.programs.lagrangian import Constraint, Role
 from accountable_ope.validation import BoolArray, FloatArray
 

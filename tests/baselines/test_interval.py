@@ -35,7 +35,7 @@ PROBLEMS = {
 
 
 def interval(mdp, steps, data, target, logged, **choices):
-    return aope.importance_sampling_interval(
+    return aope.baselines.importance_sampling_interval(
         data,
         mdp.policy(target),
         behavior=mdp.policy(logged),
@@ -85,7 +85,7 @@ def test_probabilities_in_the_log_serve_as_well_as_a_policy():
     data = mdp.sample_trajectories(logged, episodes, steps, np.random.default_rng(0))
     column = logged[data.states[:, 0].astype(int), data.actions]
     facts = {"discount": mdp.discount, "reward_range": (0, 1), "horizon": steps}
-    found = aope.importance_sampling_interval(data, mdp.policy(target), behavior=column, **facts)
+    found = aope.baselines.importance_sampling_interval(data, mdp.policy(target), behavior=column, **facts)
     same = interval(mdp, steps, data, target, logged)
     assert (found.lower, found.upper) == pytest.approx((same.lower, same.upper))
     assert found.assumed == same.assumed
@@ -112,7 +112,7 @@ def test_units_of_the_reward_are_units_of_the_interval():
     data = mdp.sample_trajectories(logged, episodes, steps, np.random.default_rng(1))
     other = aope.Transitions(data.states, data.actions, 3 * data.rewards - 1, data.next_states, None, data.episodes)
     plain = interval(mdp, steps, data, target, logged)
-    moved = aope.importance_sampling_interval(
+    moved = aope.baselines.importance_sampling_interval(
         other, mdp.policy(target), behavior=mdp.policy(logged), discount=0.9, reward_range=(-1, 2), horizon=steps
     )
     total = (1 - 0.9**steps) / 0.1
@@ -133,7 +133,9 @@ def test_what_was_assumed_is_listed():
     betting = interval(mdp, steps, data, target, logged)
     assert "Given the episodes before it" in "\n".join(betting.assumed)
     forever = {"discount": 1.0, "reward_range": (0, 1), "horizon": 5, "behavior": mdp.policy(logged)}
-    assert "without a bound" in "\n".join(aope.importance_sampling_interval(data, mdp.policy(target), **forever).assumed)
+    assert "without a bound" in "\n".join(
+        aope.baselines.importance_sampling_interval(data, mdp.policy(target), **forever).assumed
+    )
 
 
 def test_crossed_ends_refute_what_was_assumed():
@@ -141,7 +143,7 @@ def test_crossed_ends_refute_what_was_assumed():
     n = 200
     data = aope.Transitions(np.zeros(n), np.zeros(n, dtype=int), np.full(n, 0.5), np.zeros(n), None, np.arange(n))
     policy = aope.DiscretePolicy(lambda s: np.tile([0.9, 0.1], (len(s), 1)), 2)
-    found = aope.importance_sampling_interval(
+    found = aope.baselines.importance_sampling_interval(
         data, policy, behavior=np.full(n, 0.1), discount=0.0, reward_range=(0, 1), horizon=1, delta=0.01
     )
     assert not found.consistent and found.lower > found.upper
@@ -162,4 +164,4 @@ def test_bad_choices_are_one_sentence(choices, message):
     data = mdp.sample_trajectories(logged, 20, steps, np.random.default_rng(0))
     facts = {"behavior": mdp.policy(logged), "discount": 0.0, "reward_range": (0, 1), "horizon": 1} | choices
     with pytest.raises(aope.InvalidInput, match=message):
-        aope.importance_sampling_interval(data, mdp.policy(target), **facts)
+        aope.baselines.importance_sampling_interval(data, mdp.policy(target), **facts)

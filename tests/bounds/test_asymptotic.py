@@ -16,11 +16,12 @@ import accountable_ope as aope
 import accountable_ope.radii.wild as wild
 import reference
 from accountable_ope.bounds.asymptotic import anderson_rubin_interval, sandwich_interval
-from accountable_ope.bounds.solving import prepare_ranges, value_box
+from accountable_ope.bounds.ends import value_box
 from accountable_ope.environments import PlantedMDP, chain, clinic, random_tabular, rare_jump, scalar_regulator
 from accountable_ope.fitting.least_loss import minimize_loss
 from accountable_ope.kernels.kernel import block
 from accountable_ope.kernels.random_features import RandomFeatureKernel
+from accountable_ope.problem.problem import Experience
 from accountable_ope.programs.lagrangian import ball
 from accountable_ope.radii.wild import kernel_product, wild_radius
 
@@ -28,23 +29,23 @@ MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=20)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0.0, 1.0), norm_bound=1.5 * MDP.norm, reward_noise=False)
 KERNEL = aope.Gaussian(1.0)
-SYSTEM = aope.bellman_system(DATA, MDP.starts, MDP.policy, MDP.features(), 0.6)
+SYSTEM = aope.statistics.bellman_system(Experience(DATA, MDP.starts, MDP.policy, 0.6), MDP.features())
 DENSE = reference.kernel_matrix(SYSTEM.points, reference.gaussian(1.0))
 FEW = settings(max_examples=8, deadline=None)
 
 
 def sandwich(data=DATA, facts=FACTS, starts=MDP.starts, policy=MDP.policy, features=None, kernel=KERNEL, **options):
     chosen = MDP.features() if features is None else features
-    return sandwich_interval(data, starts, policy, assumptions=facts, kernel=kernel, features=chosen, **options)
+    return sandwich_interval(aope.Problem(data, starts, policy, facts), kernel=kernel, features=chosen, **options)
 
 
 def anderson_rubin(data=DATA, facts=FACTS, starts=MDP.starts, policy=MDP.policy, features=None, kernel=KERNEL, **options):
     chosen = MDP.features() if features is None else features
-    return anderson_rubin_interval(data, starts, policy, assumptions=facts, kernel=kernel, features=chosen, **options)
+    return anderson_rubin_interval(aope.Problem(data, starts, policy, facts), kernel=kernel, features=chosen, **options)
 
 
 def least_loss(system, kernel):
-    return minimize_loss(aope.kernel_statistic(system, kernel).v_loss(), system.penalized, ridge=0.0)
+    return minimize_loss(aope.statistics.kernel_statistic(system, kernel).v_loss(), system.penalized, ridge=0.0)
 
 
 def dense_sandwich(Z, v, c, K):
@@ -94,7 +95,7 @@ def test_wild_radius_with_repeated_points_is_that_of_their_sums():
     data = mdp.sample_trajectories(np.full((3, 2), 0.5), 10, 30, np.random.default_rng(0))
     policy = mdp.policy(np.array([[0.2, 0.8]] * 3))
     features = aope.TabularFeatures.grid(np.arange(3.0), policy.action_vectors, intercept=False)
-    system = aope.bellman_system(data, mdp.starts(), policy, features, 0.5)
+    system = aope.statistics.bellman_system(Experience(data, mdp.starts(), policy, 0.5), features)
     theta = least_loss(system, aope.Tabular())
     e = system.target - system.residuals @ theta
     mu = [np.sum(e[(data.states[:, 0] == s) & (data.actions == a)] ** 2) / len(e) ** 2 for s in range(3) for a in range(2)]
@@ -112,7 +113,9 @@ def test_what_few_eigenvalues_leave_is_spread_to_the_safe_side(monkeypatch):
     assert 0.99 * exact <= fewer <= 1.02 * exact
 
 
-@pytest.mark.parametrize("options", [aope.TileOptions(rows=7, columns=5), aope.TileOptions(threads=1), None])
+@pytest.mark.parametrize(
+    "options", [aope.statistics.TileOptions(rows=7, columns=5), aope.statistics.TileOptions(threads=1), None]
+)
 def test_kernel_product_is_the_dense_product(options):
     points = np.concatenate([SYSTEM.points, SYSTEM.points[::2]])
     column = np.random.default_rng(0).normal(size=len(points))
@@ -120,7 +123,7 @@ def test_kernel_product_is_the_dense_product(options):
     told = []
     assert kernel_product(KERNEL, points, column, options, told.append) == pytest.approx(K @ column, rel=1e-10, abs=1e-12)
     assert told == sorted(told) and told[-1] == 1.0
-    single = aope.TileOptions(single_precision=True)
+    single = aope.statistics.TileOptions(single_precision=True)
     assert kernel_product(KERNEL, points, column, single) == pytest.approx(K @ column, abs=1e-4)
 
 
@@ -144,7 +147,7 @@ def test_anderson_rubin_is_the_ellipsoid_where_it_is_one():
     """eps'(K - qD) eps <= 0 with D the identity: center -+ sqrt(-least c'A^{-1}c), where ball and box do not bind."""
     data = MDP.sample(np.random.default_rng(1), trajectories=20, length=40)
     found = anderson_rubin(data, dataclasses.replace(FACTS, norm_bound=20 * MDP.norm))
-    system = aope.bellman_system(data, MDP.starts, MDP.policy, MDP.features(), 0.6)
+    system = aope.statistics.bellman_system(Experience(data, MDP.starts, MDP.policy, 0.6), MDP.features())
     Z, v, c = system.residuals, system.target, system.objective
     e = v - Z @ least_loss(system, KERNEL)
     level = wild_radius(system, KERNEL, least_loss(system, KERNEL), 0.1)
@@ -294,10 +297,7 @@ def test_weak_identification_is_said_and_bounded_by_ball_and_box_only():
     data = mdp.sample(np.random.default_rng(0), trajectories=4)
     narrow, wide, free = (
         anderson_rubin_interval(
-            data,
-            mdp.starts,
-            mdp.policy,
-            assumptions=aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=bound),
+            aope.Problem(data, mdp.starts, mdp.policy, aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=bound)),
             kernel=KERNEL,
             features=mdp.features(),
         )
@@ -312,8 +312,10 @@ def test_weak_identification_is_said_and_bounded_by_ball_and_box_only():
     assert 10 - reach <= free.unclipped[0] and free.unclipped[1] <= 10 + reach
     assert np.ptp(wide.unclipped) > 3 * np.ptp(narrow.unclipped)
     loss = narrow.certificates[0].constraints[0]
-    alone = aope.FeasibleSet(aope.decompose(loss.quadratic, np.append(np.ones(10, dtype=bool), False)), loss.limit, None)
-    assert aope.extreme_value(narrow.certificates[0].objective, alone).status is aope.SolveStatus.UNBOUNDED
+    alone = aope.programs.FeasibleSet(
+        aope.programs.decompose(loss.quadratic, np.append(np.ones(10, dtype=bool), False)), loss.limit, None
+    )
+    assert aope.programs.extreme_value(narrow.certificates[0].objective, alone).status is aope.programs.SolveStatus.UNBOUNDED
 
 
 def test_no_consistent_function_lies_beyond_an_indefinite_set():
@@ -322,9 +324,9 @@ def test_no_consistent_function_lies_beyond_an_indefinite_set():
     data = mdp.sample(np.random.default_rng(2), trajectories=4)
     facts = aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=2 * mdp.norm)
     args = (data, mdp.starts, mdp.policy)
-    found = anderson_rubin_interval(*args, assumptions=facts, kernel=KERNEL, features=mdp.features())
-    system = aope.bellman_system(*args, mdp.features(), 0.95)
-    box = value_box(system.box_moments, 11, prepare_ranges(data, facts)[0])
+    found = anderson_rubin_interval(aope.Problem(*args, facts), kernel=KERNEL, features=mdp.features())
+    system = aope.statistics.bellman_system(Experience(*args, 0.95), mdp.features())
+    box = value_box(system, aope.Problem(*args, facts).ranges)
     loss = found.certificates[0].constraints[0]
     limits = (loss, ball(system.penalized, 2 * mdp.norm), box)
     center, rng, values = least_loss(system, KERNEL), np.random.default_rng(0), []
@@ -342,7 +344,7 @@ def test_with_many_data_anderson_rubin_is_the_wild_interval():
     data = MDP.sample(np.random.default_rng(1), trajectories=40, length=50)
     found = anderson_rubin(data)
     wild = aope.bound_value(
-        data, MDP.starts, MDP.policy, assumptions=FACTS, kernel=KERNEL, features=MDP.features(), radius="wild", delta=0.1
+        aope.Problem(data, MDP.starts, MDP.policy, FACTS), kernel=KERNEL, features=MDP.features(), radius="wild", delta=0.1
     )
     assert found.radius.level == pytest.approx(wild.radius.level, rel=1e-3)
     assert found.upper - found.lower == pytest.approx(wild.upper - wild.lower, rel=0.05)
@@ -372,7 +374,7 @@ def test_sampled_starts_add_the_variance_of_their_values():
     assert found.start_error == pytest.approx(error, rel=1e-6)
     assert found.standard_error == pytest.approx(math.hypot(exact.standard_error, error), rel=1e-6)
     assert found.estimate == exact.estimate
-    assert any("i.i.d. sample" in line for line in found.premises)
+    assert any("i.i.d. sample" in line.text for line in found.premises)
     columns = sandwich(starts=sample, features=aope.Precomputed(*columns_of(MDP.features())))
     assert columns.start_error == pytest.approx(error, rel=1e-6)
 
@@ -390,7 +392,7 @@ def test_sampled_actions_at_known_starts_add_theirs():
     data = mdp.sample(np.random.default_rng(0), 20, 20)
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
     found = sandwich(data, facts, mdp.starts, mdp.policy, mdp.features())
-    system = aope.bellman_system(data, mdp.starts, mdp.policy, mdp.features(), 0.5)
+    system = aope.statistics.bellman_system(Experience(data, mdp.starts, mdp.policy, 0.5), mdp.features())
     theta = least_loss(system, KERNEL)
     drawn = [
         mdp.features()(np.concatenate([mdp.starts.states, branch.actions], axis=1)) @ theta[: mdp.features().dimension]
@@ -416,10 +418,10 @@ class Problem:
     truth: float
     theta: np.ndarray
     starts: aope.StartStates
-    policy: aope.Policy
+    policy: aope.problem.Policy
     facts: aope.Assumptions
-    kernel: aope.Kernel
-    features: aope.FeatureMap
+    kernel: aope.kernels.Kernel
+    features: aope.classes.FeatureMap
     draw: Callable[[np.random.Generator], aope.Transitions]
 
 
@@ -460,10 +462,7 @@ def standardized_errors(problem: Problem, trials: int, starts=None) -> np.ndarra
     for trial in range(trials):
         rng = np.random.default_rng([17, trial])
         interval = sandwich_interval(
-            problem.draw(rng),
-            problem.starts if starts is None else starts(rng),
-            problem.policy,
-            assumptions=problem.facts,
+            aope.Problem(problem.draw(rng), problem.starts if starts is None else starts(rng), problem.policy, problem.facts),
             kernel=problem.kernel,
             features=problem.features,
         )
@@ -476,8 +475,10 @@ def violations(problem: Problem, trials: int) -> int:
     count = 0
     for trial in range(trials):
         data = problem.draw(np.random.default_rng([19, trial]))
-        system = aope.bellman_system(data, problem.starts, problem.policy, problem.features, problem.facts.discount)
-        loss = aope.kernel_statistic(system, problem.kernel).v_loss()
+        system = aope.statistics.bellman_system(
+            Experience(data, problem.starts, problem.policy, problem.facts.discount), problem.features
+        )
+        loss = aope.statistics.kernel_statistic(system, problem.kernel).v_loss()
         theta = minimize_loss(loss, system.penalized, ridge=0.0)
         count += loss(problem.theta) > wild_radius(system, problem.kernel, theta, 0.1, draws=1000, seed=trial)
     return count
@@ -516,14 +517,14 @@ def test_rare_jumps_break_both():
     covered = broken = certified = 0
     for trial in range(trials):
         data = problem.draw(np.random.default_rng([23, trial]))
-        arguments = (data, problem.starts, problem.policy)
-        rest = {"assumptions": problem.facts, "kernel": problem.kernel, "features": problem.features}
-        found = sandwich_interval(*arguments, **rest)
+        asked = aope.Problem(data, problem.starts, problem.policy, problem.facts)
+        rest = {"kernel": problem.kernel, "features": problem.features}
+        found = sandwich_interval(asked, **rest)
         covered += found.lower <= problem.truth <= found.upper
         if trial < 50:
-            ratio = anderson_rubin_interval(*arguments, **rest, draws=500)
+            ratio = anderson_rubin_interval(asked, **rest, draws=500)
             broken += not ratio.lower <= problem.truth <= ratio.upper
-            bound = aope.bound_value(*arguments, **rest, radius="azuma")
+            bound = aope.bound_value(asked, **rest, radius="azuma")
             certified += bound.lower <= problem.truth <= bound.upper
     assert covered < 0.7 * trials, covered / trials
     assert violations(problem, trials) > 0.3 * trials
@@ -535,10 +536,10 @@ def test_widths_at_the_settings_of_the_paper_with_ten_thousand_transitions():
     mdp = PlantedMDP(seed=1, features=10)
     data = mdp.sample(np.random.default_rng(1), trajectories=200, length=50)
     facts = aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
-    rest = {"assumptions": facts, "kernel": KERNEL, "features": mdp.features()}
-    assert np.ptp(sandwich_interval(data, mdp.starts, mdp.policy, **rest).normalized) <= 0.0025
-    assert np.ptp(aope.bound_value(data, mdp.starts, mdp.policy, **rest, radius="wild").normalized) <= 0.006
-    ratio = anderson_rubin_interval(data, mdp.starts, mdp.policy, **rest)
+    asked, rest = aope.Problem(data, mdp.starts, mdp.policy, facts), {"kernel": KERNEL, "features": mdp.features()}
+    assert np.ptp(sandwich_interval(asked, **rest).normalized) <= 0.0025
+    assert np.ptp(aope.bound_value(asked, **rest, radius="wild").normalized) <= 0.006
+    ratio = anderson_rubin_interval(asked, **rest)
     assert ratio.identified and np.ptp(ratio.normalized) <= 0.006
 
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 import accountable_ope as aope
 from accountable_ope.bounds.average_reward import bound_average_reward
-from accountable_ope.classes.features import KernelSections
+from accountable_ope.classes.rkhs import KernelSections
 from accountable_ope.environments import TabularMDP, chain, random_tabular
 from accountable_ope.programs.lagrangian import Role
 from reference import Program, Sphere, clarabel_maximum, explicit_system, gaussian, kernel_matrix
@@ -73,23 +73,22 @@ class Family:
     """A problem whose average is known, what is declared of it, and a way to draw data."""
 
     truth: Truth
-    policy: aope.Policy
+    policy: aope.problem.Policy
     features: aope.TabularFeatures | aope.RandomFourier
     draw: Callable[[np.random.Generator], aope.Transitions]
     reward_noise: bool
     norm_bound: float | None = None
     value_span: float | None = None
 
-    def bound(self, data: aope.Transitions, radius: str = "azuma", delta: float = DELTA) -> aope.ValueInterval:
+    def bound(self, data: aope.Transitions, radius: str = "azuma", delta: float = DELTA) -> aope.Interval:
         return bound_average_reward(
             data,
             self.policy,
-            reward_range=(0, 1),
+            aope.AverageReward(
+                reward_range=(0, 1), norm_bound=self.norm_bound, value_span=self.value_span, reward_noise=self.reward_noise
+            ),
             kernel=aope.Tabular(),
             features=self.features,
-            norm_bound=self.norm_bound,
-            value_span=self.value_span,
-            reward_noise=self.reward_noise,
             radius=radius,
             delta=delta,
         )
@@ -175,11 +174,9 @@ def test_the_papers_radius_says_something_of_enough_data() -> None:
     interval = bound_average_reward(
         data,
         mdp.policy(target),
-        reward_range=(-0.05, 0.05),
+        aope.AverageReward(reward_range=(-0.05, 0.05), value_span=truth.span, reward_noise=False),
         kernel=aope.Tabular(),
         features=grid(mdp),
-        value_span=truth.span,
-        reward_noise=False,
         radius="hoeffding",
     )
     assert interval.status is aope.Status.OK
@@ -218,11 +215,9 @@ def test_residuals_of_the_truth_stay_within_the_declared_ranges(seed: int) -> No
             interval = bound_average_reward(
                 data,
                 mdp.policy(target),
-                reward_range=(low, high),
+                aope.AverageReward(reward_range=(low, high), reward_noise=noise, **declared),
                 kernel=aope.Tabular(),
                 features=grid(mdp),
-                reward_noise=noise,
-                **declared,
             )
             assert np.ptp(residuals, axis=2).max() <= interval.ranges.residual_width + 1e-9
             assert interval.ranges.residual_width - (high - low if noise else 0.0) >= truth.span - 1e-9
@@ -236,9 +231,9 @@ def test_widths_by_hand() -> None:
     family = random_family()
     data = family.draw(np.random.default_rng(0))
 
-    def ranges(features, **declared) -> aope.ValueInterval:
+    def ranges(features, **declared) -> aope.Interval:
         return bound_average_reward(
-            data, family.policy, reward_range=(0, 2), kernel=aope.Tabular(), features=features, **declared
+            data, family.policy, aope.AverageReward(reward_range=(0, 2), **declared), kernel=aope.Tabular(), features=features
         )
 
     cosines = aope.RandomFourier(5)
@@ -251,7 +246,7 @@ def test_widths_by_hand() -> None:
     assert tabular.ranges.residual_width == pytest.approx(2 + 3 * math.sqrt(2))
     assert tabular.radius.level == pytest.approx(tabular.ranges.residual_width**2 * math.log(20) / (2 * len(data)))
     assert ranges(family.features, value_span=1.0).certificates[0].norm_bound == pytest.approx(math.sqrt(6) * 3 / 2)
-    assert (tabular.delta.kernel, tabular.delta.start, tabular.start_error) == (0.1, 0.0, 0.0)
+    assert (tabular.split.kernel, tabular.split.start, tabular.start_error) == (0.1, 0.0, 0.0)
 
 
 def test_a_sampled_policy_has_the_range_of_q() -> None:
@@ -266,17 +261,15 @@ def test_a_sampled_policy_has_the_range_of_q() -> None:
     interval = bound_average_reward(
         data,
         aope.SampledPolicy(act, draws=3),
-        reward_range=(0, 1),
+        aope.AverageReward(reward_range=(0, 1), value_span=truth.span, reward_noise=False),
         kernel=aope.Tabular(),
         features=grid(mdp),
-        value_span=truth.span,
-        reward_noise=False,
     )
     assert interval.ranges.residual_width == pytest.approx(truth.span + 1)
     assert np.ptp(truth.q) <= truth.span + 1
     assert interval.status is aope.Status.OK
     assert interval.lower <= truth.eta <= interval.upper
-    assert any("Q has a span" in line for line in interval.assumed())
+    assert any("Q has a span" in line.text for line in interval.premises)
 
 
 # The program, against Clarabel.
@@ -340,16 +333,15 @@ def written_out(one: Instance, limit: float) -> Program:
     return Program(eta, loss, np.arange(m + 1) < m, one.norm_bound, box)
 
 
-def bound_instance(one: Instance) -> aope.ValueInterval:
+def bound_instance(one: Instance) -> aope.Interval:
     return bound_average_reward(
         one.data,
         one.policy,
-        reward_range=one.reward_range,
+        aope.AverageReward(
+            reward_range=one.reward_range, norm_bound=one.norm_bound, value_span=one.value_span, reward_noise=False
+        ),
         kernel=aope.Gaussian(1.0),
         features=one.features,
-        norm_bound=one.norm_bound,
-        value_span=one.value_span,
-        reward_noise=False,
     )
 
 
@@ -387,15 +379,10 @@ DATA = MDP.sample_trajectories(np.full((3, 2), 0.5), 30, 50, np.random.default_r
 POLICY = MDP.policy(TARGET)
 
 
-def bound(data=DATA, policy=POLICY, **changes) -> aope.ValueInterval:
-    options = {
-        "reward_range": (0, 1),
-        "kernel": aope.Tabular(),
-        "features": grid(MDP),
-        "norm_bound": 1.2 * TRUTH.norm,
-        "reward_noise": False,
-    }
-    return bound_average_reward(data, policy, **options | changes)
+def bound(data=DATA, policy=POLICY, **changes) -> aope.Interval:
+    facts = {"reward_range": (0, 1), "norm_bound": 1.2 * TRUTH.norm, "value_span": None, "reward_noise": False}
+    declared = aope.AverageReward(**{name: changes.pop(name, value) for name, value in facts.items()})
+    return bound_average_reward(data, policy, declared, **{"kernel": aope.Tabular(), "features": grid(MDP)} | changes)
 
 
 def with_rewards(rewards: np.ndarray) -> aope.Transitions:
@@ -421,7 +408,7 @@ def test_scaling_rewards_scales_the_interval(scale: float, span: float | None) -
     assert other.check()
 
 
-def assert_within(narrow: aope.ValueInterval, wide: aope.ValueInterval) -> None:
+def assert_within(narrow: aope.Interval, wide: aope.Interval) -> None:
     assert wide.unclipped[0] <= narrow.unclipped[0] + 1e-8 and narrow.unclipped[1] <= wide.unclipped[1] + 1e-8
     assert wide.upper - wide.lower > narrow.upper - narrow.lower
 
@@ -485,7 +472,7 @@ def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
 
 def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     interval = bound(value_span=TRUTH.span)
-    text = " ".join(interval.assumed())
+    text = " ".join(interval.premises)
     for words in (
         "order of generation",
         "[0, 1]; it is a function of (s, a)",
@@ -497,8 +484,8 @@ def test_everything_assumed_is_listed_and_tampering_shows() -> None:
         "The kernel Tabular() was chosen without looking",
     ):
         assert words in text
-    assert "differs by" not in " ".join(bound().assumed())
-    assert "No bound on the norm" in " ".join(bound(norm_bound=None, value_span=1.0, features=aope.RandomFourier(5)).assumed())
+    assert "differs by" not in " ".join(bound().premises)
+    assert "No bound on the norm" in " ".join(bound(norm_bound=None, value_span=1.0, features=aope.RandomFourier(5)).premises)
     assert interval.check()
     assert interval.normalized == (interval.lower, interval.upper)
     assert interval.assumptions.discount == 1 and interval.assumptions.terminates is False

@@ -9,6 +9,7 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.problem import Experience
 from accountable_ope.statistics.witness import witness
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
@@ -46,8 +47,8 @@ def small_problem(seed):
     x = np.concatenate([data.states, MDP.policy.action_vectors[data.actions]], axis=1)
     values, vectors = np.linalg.eigh(block(KERNEL, x, x))
     half = (vectors * np.sqrt(np.maximum(values, 0))).T / len(data)
-    zeta = aope.bellman_residuals(q, data, MDP.policy, 0.6)
-    system = aope.bellman_system(data, MDP.starts, MDP.policy, FEATURES, 0.6)
+    zeta = aope.statistics.bellman_residuals(q, data, MDP.policy, 0.6)
+    system = aope.statistics.bellman_system(Experience(data, MDP.starts, MDP.policy, 0.6), FEATURES)
     estimate = sum(
         MDP.starts.weights @ (b.weights * q(MDP.starts.states, np.full(len(MDP.starts), b.action)))
         for b in MDP.policy.branches(MDP.starts.states)
@@ -67,9 +68,8 @@ def test_posthoc_interval_agrees_with_cvxpy(seed):
         cp.norm(theta[:-1]) <= 6.0,
     ]
     # The value box: mean over data, next and start points, a third each, of (Q - middle)^2.
-    moments = aope.bellman_system(
-        data, MDP.starts, MDP.policy, FEATURES, 0.6, aope.diagnosis.anchor_values(q, data, MDP.starts, MDP.policy)
-    ).box_moments
+    experience = Experience(data, MDP.starts, MDP.policy, 0.6)
+    moments = aope.statistics.bellman_system(experience, FEATURES, aope.statistics.q_columns(q, experience)).box_moments
     w = cp.hstack([theta, -1.25, 1.0])
     root = np.linalg.cholesky(moments + 1e-13 * np.eye(len(moments)))
     constraints.append(cp.norm(root.T @ w) <= 1.25)
@@ -88,7 +88,7 @@ def test_correction_agrees_with_cvxpy(seed):
     problem = cp.Problem(cp.Minimize(cp.norm(theta)), [cp.norm(half @ (system.residuals @ theta - zeta)) <= limit])
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     assert correction.norm == pytest.approx(problem.value, abs=1e-6 * max(1, problem.value))
-    if correction.status is aope.CorrectionStatus.CORRECTED:
+    if correction.status is aope.bounds.CorrectionStatus.CORRECTED:
         assert correction.theta == pytest.approx(theta.value, abs=1e-5 * max(1, problem.value))
     assert correction.estimate_after == pytest.approx(estimate + system.objective @ correction.theta)
     assert correction.loss_after <= correction.radius.total * (1 + 1e-9)
@@ -96,16 +96,16 @@ def test_correction_agrees_with_cvxpy(seed):
 
 def test_the_truth_is_consistent_and_not_changed():
     diagnosis, correction = run(aope.diagnose, MDP.q), run(aope.correct, MDP.q)
-    assert diagnosis.verdict is aope.Verdict.CONSISTENT
+    assert diagnosis.verdict is aope.bounds.Verdict.CONSISTENT
     assert diagnosis.inside and diagnosis.estimate == pytest.approx(MDP.value)
-    assert correction.status is aope.CorrectionStatus.UNCHANGED
+    assert correction.status is aope.bounds.CorrectionStatus.UNCHANGED
     assert correction.norm == 0.0 and not correction.theta.any()
     assert correction.estimate_after == correction.estimate_before
 
 
 def test_a_planted_error_is_rejected_and_found():
     diagnosis = run(aope.diagnose, wrong)
-    assert diagnosis.verdict is aope.Verdict.REJECTED
+    assert diagnosis.verdict is aope.bounds.Verdict.REJECTED
     top = diagnosis.witness.regions[0]
     assert np.linalg.norm(top.center[:2] - BUMP) < 0.6
     assert top.mean_residual < -0.1 and top.witness < 0  # the estimate is too high there
@@ -118,12 +118,12 @@ def test_a_planted_error_is_rejected_and_found():
 def test_correction_makes_it_consistent_and_moves_it_into_the_interval():
     for q in (nothing, wrong):
         correction = run(aope.correct, q)
-        assert correction.status is aope.CorrectionStatus.CORRECTED
+        assert correction.status is aope.bounds.CorrectionStatus.CORRECTED
         assert correction.loss_before > correction.radius.total
         assert correction.loss_after <= correction.radius.total * (1 + 1e-9)
-        residuals = aope.bellman_residuals(correction, DATA, MDP.policy, 0.6)
+        residuals = aope.statistics.bellman_residuals(correction, DATA, MDP.policy, 0.6)
         points = np.concatenate([DATA.states, MDP.policy.action_vectors[DATA.actions]], axis=1)
-        assert aope.v_statistic(residuals, points, KERNEL) <= correction.radius.total * (1 + 1e-9)
+        assert aope.statistics.v_statistic(residuals, points, KERNEL) <= correction.radius.total * (1 + 1e-9)
         assert correction.interval.lower <= correction.estimate_after <= correction.interval.upper
         assert correction.note == ""
         again = run(aope.correct, correction)  # a corrected Q is a Q; at the border of the set, up to rounding
@@ -132,8 +132,8 @@ def test_correction_makes_it_consistent_and_moves_it_into_the_interval():
 
 def test_a_corrected_value_outside_the_interval_is_explained():
     interval = run(aope.diagnose, MDP.q).interval
-    corrected, infeasible = aope.CorrectionStatus.CORRECTED, aope.CorrectionStatus.INFEASIBLE
-    note = aope.diagnosis.outside_note
+    corrected, infeasible = aope.bounds.CorrectionStatus.CORRECTED, aope.bounds.CorrectionStatus.INFEASIBLE
+    note = aope.bounds.diagnosis.outside_note
     outside = interval.upper + 0.1
     assert "norm 1, more than the declared bound 0.4" in note(interval, outside, 1.0, 0.4, corrected)
     assert "which the declared value range cuts" in note(interval, outside, 0.1, 0.4, corrected)
@@ -147,7 +147,7 @@ def test_infeasible_is_a_status_with_the_least_loss():
     correction = run(
         aope.correct, lambda s, a: 1.25 + np.sin(4 * s[:, 0]), data=big, features=aope.RandomFourier(1, 0.05, intercept=False)
     )
-    assert correction.status is aope.CorrectionStatus.INFEASIBLE
+    assert correction.status is aope.bounds.CorrectionStatus.INFEASIBLE
     assert correction.least_loss > correction.radius.total
     assert not correction.theta.any() and correction.estimate_after == correction.estimate_before
     assert correction.interval.status is aope.Status.INCONSISTENT
@@ -160,16 +160,16 @@ def test_infeasible_is_a_status_with_the_least_loss():
 )
 def test_a_saved_correction_is_the_same_function(tmp_path, features):
     correction = run(aope.correct, nothing, features=features)
-    assert correction.status is aope.CorrectionStatus.CORRECTED
+    assert correction.status is aope.bounds.CorrectionStatus.CORRECTED
     correction.save(tmp_path / "change.npz")
-    loaded = aope.CorrectedQ(nothing, aope.load_linear_q(tmp_path / "change.npz"))
+    loaded = aope.bounds.CorrectedQ(nothing, aope.classes.load_linear_q(tmp_path / "change.npz"))
     states, actions = DATA.next_states[:50], DATA.actions[:50]
     np.testing.assert_array_equal(loaded(states, actions), correction(states, actions))
     np.testing.assert_array_equal(loaded.predict_value(states, actions), correction.predict_value(states, actions))
     assert [p.name for p in tmp_path.iterdir()] == ["change.npz"]
     (tmp_path / "change.npz").write_bytes(b"nonsense")
     with pytest.raises(aope.InvalidFile, match="is not a saved Q function"):
-        aope.load_linear_q(tmp_path / "change.npz")
+        aope.classes.load_linear_q(tmp_path / "change.npz")
 
 
 def test_tabular_correction_saved(tmp_path):
@@ -180,11 +180,14 @@ def test_tabular_correction_saved(tmp_path):
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors, intercept=False)
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), terminal_reward=True)
     correction = aope.correct(
-        lambda s, a: np.full(len(s), 0.9), data, mdp.starts(), policy, assumptions=facts, kernel=aope.Tabular(), features=features
+        lambda s, a: np.full(len(s), 0.9),
+        aope.Problem(data, mdp.starts(), policy, facts),
+        kernel=aope.Tabular(),
+        features=features,
     )
-    assert correction.status is aope.CorrectionStatus.CORRECTED
+    assert correction.status is aope.bounds.CorrectionStatus.CORRECTED
     correction.save(tmp_path / "change.npz")
-    change = aope.load_linear_q(tmp_path / "change.npz")
+    change = aope.classes.load_linear_q(tmp_path / "change.npz")
     np.testing.assert_array_equal(change.theta, correction.theta)
 
 
@@ -193,8 +196,7 @@ def test_three_ways_to_give_the_same_estimate():
         def predict_value(self, states, actions):
             return wrong(states, actions)
 
-    anchor = aope.diagnosis.anchor_values(wrong, DATA, MDP.starts, MDP.policy)
-    columns = aope.QColumns(anchor.at_data, anchor.at_next, anchor.at_start)
+    columns = aope.statistics.q_columns(wrong, Experience(DATA, MDP.starts, MDP.policy, 0.6))
     by_function, by_object, by_columns = (run(aope.diagnose, q) for q in (wrong, Predictor(), columns))
     for other in (by_object, by_columns):
         assert other.loss == by_function.loss
@@ -206,7 +208,7 @@ def test_three_ways_to_give_the_same_estimate():
 
 
 def test_premises_name_the_estimate():
-    text = " ".join(run(aope.diagnose, wrong).interval.assumed())
+    text = " ".join(run(aope.diagnose, wrong).interval.premises)
     assert "Q minus the given estimate lies in the class" in text
 
 
@@ -215,7 +217,7 @@ def test_rejection_is_rare_for_the_truth():
     rejected = 0
     for trial in range(200):
         data = MDP.sample(np.random.default_rng([9, trial]), trajectories=4, length=25)
-        rejected += run(aope.diagnose, MDP.q, data=data).verdict is aope.Verdict.REJECTED
+        rejected += run(aope.diagnose, MDP.q, data=data).verdict is aope.bounds.Verdict.REJECTED
     assert rejected <= 35  # binomial(200, .1) exceeds this with probability 4e-4
 
 
@@ -224,7 +226,7 @@ def test_witness_adds_up_to_the_loss():
     rng = np.random.default_rng(0)
     points, residuals = rng.normal(size=(60, 2)), rng.normal(size=60)
     found = witness(residuals, points, KERNEL)
-    assert residuals @ found.values / 60 == pytest.approx(aope.v_statistic(residuals, points, KERNEL), rel=1e-12)
+    assert residuals @ found.values / 60 == pytest.approx(aope.statistics.v_statistic(residuals, points, KERNEL), rel=1e-12)
     by_hand = [sum(residuals[i] * np.exp(-((points[i] - x) ** 2).sum()) for i in range(60)) / 60 for x in points]
     np.testing.assert_allclose(found.values, by_hand, rtol=1e-10, atol=1e-14)
     assert len(found.regions) == 3 and len(set(found.top_rows)) == 10
@@ -254,11 +256,11 @@ def test_corrections_need_a_convex_loss():
 def test_the_radius_that_follows_the_variance_sees_far_smaller_errors():
     """The truth passes; an error that Theorem A cannot tell from chance does not."""
     small = lambda states, actions: MDP.q(states, actions) + 0.3 * np.sin(states[:, 0])  # noqa: E731
-    assert run(aope.diagnose, MDP.q, **CERTIFIED).verdict is aope.Verdict.CONSISTENT
-    assert run(aope.correct, MDP.q, **CERTIFIED).status is aope.CorrectionStatus.UNCHANGED
-    assert run(aope.diagnose, small).verdict is aope.Verdict.CONSISTENT
+    assert run(aope.diagnose, MDP.q, **CERTIFIED).verdict is aope.bounds.Verdict.CONSISTENT
+    assert run(aope.correct, MDP.q, **CERTIFIED).status is aope.bounds.CorrectionStatus.UNCHANGED
+    assert run(aope.diagnose, small).verdict is aope.bounds.Verdict.CONSISTENT
     rejected = run(aope.diagnose, small, **CERTIFIED)
-    assert rejected.verdict is aope.Verdict.REJECTED
+    assert rejected.verdict is aope.bounds.Verdict.REJECTED
     assert rejected.loss > rejected.radius.total
 
 
@@ -269,7 +271,7 @@ def test_no_smaller_change_is_consistent_at_its_own_variance():
     from accountable_ope.bounds.diagnosis import allowed_loss
 
     correction = run(aope.correct, nothing, **CERTIFIED)
-    assert correction.status is aope.CorrectionStatus.CORRECTED
+    assert correction.status is aope.bounds.CorrectionStatus.CORRECTED
     loss = correction.interval.certificates[0].statistic.v_loss()
 
     def excess(theta):
@@ -292,5 +294,5 @@ def test_the_verdict_rejects_the_truth_no_more_often_than_delta():
     rejected = 0
     for seed in range(60):
         data = MDP.sample(np.random.default_rng([9, seed]), trajectories=6)
-        rejected += run(aope.diagnose, MDP.q, data=data, **CERTIFIED).verdict is aope.Verdict.REJECTED
+        rejected += run(aope.diagnose, MDP.q, data=data, **CERTIFIED).verdict is aope.bounds.Verdict.REJECTED
     assert rejected <= 15  # above 15 of 60 has a chance below 1e-3 at delta = 0.1

@@ -32,21 +32,20 @@ def test_with_ten_features_the_theorem_says_nothing():
 
 def bound(features, **changes):
     options = {"assumptions": FACTS, "kernel": aope.Gaussian(1.0), "coefficient_variance": 0.1} | changes
-    return aope.bound_by_finite_features(
-        DATA, MDP.starts, MDP.policy, features=aope.RandomFourier(features, 1.0, seed=7), **options
-    )
+    problem = aope.Problem(DATA, MDP.starts, MDP.policy, options.pop("assumptions"))
+    return aope.bounds.bound_by_finite_features(problem, features=aope.RandomFourier(features, 1.0, seed=7), **options)
 
 
 def test_more_features_have_less_slack_and_it_is_part_of_the_interval():
     few, many = bound(500, delta=0.5), bound(4000, delta=0.5)
     assert many.certificates[0].missed < few.certificates[0].missed
     features = aope.RandomFourier(500, 1.0, seed=7)
-    options = {"assumptions": FACTS, "kernel": aope.Gaussian(1.0), "features": features, "delta": 0.5, "radius": "azuma"}
-    plain = aope.bound_value(DATA, MDP.starts, MDP.policy, **options)
+    options = {"kernel": aope.Gaussian(1.0), "features": features, "delta": 0.5, "radius": "azuma"}
+    plain = aope.bound_value(aope.Problem(DATA, MDP.starts, MDP.policy, FACTS), **options)
     assert few.unclipped[0] < plain.unclipped[0] - few.certificates[0].missed + 1e-9
     assert few.unclipped[1] > plain.unclipped[1] + few.certificates[0].missed - 1e-9
-    assert any("variance of the squared coefficients" in line for line in few.assumed())
-    assert few.delta.kernel == pytest.approx(0.25)
+    assert any("variance of the squared coefficients" in line.text for line in few.premises)
+    assert few.split.kernel == pytest.approx(0.25)
 
 
 def test_the_three_events_fail_no_more_often_than_claimed():
@@ -85,7 +84,7 @@ def test_the_three_events_fail_no_more_often_than_claimed():
     [
         ({"assumptions": aope.Assumptions(discount=0.6, reward_range=(0, 1))}, "`norm_bound` must be a number here"),
         ({"coefficient_variance": -1.0}, "`coefficient_variance` must not be negative"),
-        ({"radius": "hoeffding-u"}, "needs a radius for the V-statistic"),
+        ({"radius": "hoeffding-u"}, "needs a constant radius for the V-statistic"),
         ({"delta": 2.0}, r"`delta` must be in \(0, 1\)"),
     ],
 )

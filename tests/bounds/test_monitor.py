@@ -15,8 +15,8 @@ import accountable_ope as aope
 import accountable_ope.bounds.value as interval_module
 import accountable_ope.radii.registry as radius_module
 import reference
+from accountable_ope.bounds.evaluation import Evaluation
 from accountable_ope.bounds.monitor import Look, Monitor, first_decision, read_history
-from accountable_ope.bounds.value import bound_prepared, prepare
 from accountable_ope.environments import PlantedMDP, chain, clinic
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.laboratory.summary import believable
@@ -39,7 +39,7 @@ ANYTIME = [rule.name for rule in RULES if rule.anytime]
 
 def new_monitor(radius="azuma-anytime", features=FEATURES, facts=FACTS, kernel=KERNEL, planned=600, starts=MDP.starts, delta=0.1):
     return Monitor(
-        starts, MDP.policy, assumptions=facts, kernel=kernel, features=features, radius=radius, planned=planned, delta=delta
+        aope.Question(starts, MDP.policy, facts), kernel=kernel, features=features, radius=radius, planned=planned, delta=delta
     )
 
 
@@ -109,7 +109,7 @@ def test_cross_sums_do_not_depend_on_the_number_of_threads():
 class Counted:
     """A kernel that counts the entries it computes."""
 
-    inner: aope.Kernel
+    inner: aope.kernels.Kernel
     entries: list
 
     supremum, nonnegative = 1.0, True
@@ -149,12 +149,12 @@ def test_old_pairs_are_not_computed_again():
 @pytest.mark.parametrize("radius", ANYTIME)
 def test_every_radius_for_all_times_is_that_of_all_rows(radius):
     report = feed(new_monitor(radius), batches(DATA, 200))[-1]
-    prepared = prepare(DATA, MDP.starts, MDP.policy, discount=0.6, kernel=KERNEL, features=FEATURES)
-    expected = bound_prepared(prepared, assumptions=FACTS, radius=radius, planned=600)
+    problem = aope.Problem(DATA, MDP.starts, MDP.policy, FACTS)
+    expected = aope.evaluate(problem, kernel=KERNEL, features=FEATURES).bound(radius=radius, planned=600)
     assert (report.interval.lower, report.interval.upper) == pytest.approx((expected.lower, expected.upper), abs=1e-9)
     assert report.count == report.interval.count == 600
     assert report.interval.radius.level == pytest.approx(expected.radius.level, rel=1e-9)
-    assert report.interval.assumed() == expected.assumed()
+    assert report.interval.premises == expected.premises
     assert report.interval.check()
 
 
@@ -185,17 +185,17 @@ def test_several_classes_and_ends_of_episodes_and_sampled_starts():
         )
     )
     monitor = Monitor(
-        starts, policy, assumptions=facts, kernel=aope.Tabular(), features=classes, radius="azuma-anytime", planned=500
+        aope.Question(starts, policy, facts), kernel=aope.Tabular(), features=classes, radius="azuma-anytime", planned=500
     )
     reports = feed(monitor, parts)
-    prepared = prepare(again, starts, policy, discount=0.9, kernel=aope.Tabular(), features=classes)
-    expected = bound_prepared(prepared, assumptions=facts, radius="azuma-anytime", planned=500)
+    problem = aope.Problem(again, starts, policy, facts)
+    expected = aope.evaluate(problem, kernel=aope.Tabular(), features=classes).bound(radius="azuma-anytime", planned=500)
     last = reports[-1].interval
     assert last.unclipped == pytest.approx(expected.unclipped, abs=1e-9)
     # The error of the start states is one event for all times, paid for once.
     assert {report.interval.start_error for report in reports} == {expected.start_error} and expected.start_error > 0
     assert {report.interval.delta for report in reports} == {expected.delta}
-    assert expected.delta.kernel + expected.delta.start == pytest.approx(0.1)
+    assert expected.split.kernel + expected.split.start == pytest.approx(0.1)
 
 
 def test_draws_of_a_sampled_policy_are_new_in_every_batch():
@@ -211,11 +211,11 @@ def test_draws_of_a_sampled_policy_are_new_in_every_batch():
     starts = aope.StartStates([[0.0, 0.0], [1.0, 1.0]])
     features = aope.RandomFourier(3, seed=1)
     facts = dataclasses.replace(FACTS, norm_bound=5.0)
-    monitor = Monitor(starts, policy, assumptions=facts, kernel=KERNEL, features=features, radius="azuma-anytime", planned=100)
+    monitor = Monitor(aope.Question(starts, policy, facts), kernel=KERNEL, features=features, radius="azuma-anytime", planned=100)
     one, other = feed(monitor, [data, data])
     after = monitor._taken.after[0]
     assert np.abs(after[:40] - after[40:]).min() > 0
-    assert one.interval.delta.start > 0
+    assert one.interval.split.start > 0
     objectives = [-report.interval.certificates[0].lower.objective for report in (one, other)]
     np.testing.assert_array_equal(*objectives)
 
@@ -232,9 +232,7 @@ LOOKS = [2 * round(5 * 1.25**k) for k in range(21)]
 def coin_monitor(radius="azuma-anytime"):
     features = aope.TabularFeatures([[0.0, 0.0]], intercept=False)
     return Monitor(
-        COIN.starts(), COIN.policy([[1.0]]), assumptions=COIN_FACTS, kernel=aope.Tabular(), features=features, radius=radius,
-        delta=DELTA, planned=PLANNED,
-    )  # fmt: skip
+        aope.Question(COIN.starts(), COIN.policy([[1.0]]), COIN_FACTS), kernel=aope.Tabular(), features=features, radius=radius, delta=DELTA, planned=PLANNED)  # fmt: skip
 
 
 def misses_at_some_look(seed):
@@ -317,9 +315,11 @@ def test_the_running_interval_never_widens_and_holds_the_truth():
     data = mdp.sample_trajectories(logged, 40, 50, np.random.default_rng(0))
     policy = mdp.policy(table)
     monitor = Monitor(
-        mdp.starts(),
-        policy,
-        assumptions=aope.Assumptions(discount=0.5, reward_range=(0, 1), reward_noise=False, terminates=False, norm_bound=3.0),
+        aope.Question(
+            mdp.starts(),
+            policy,
+            aope.Assumptions(discount=0.5, reward_range=(0, 1), reward_noise=False, terminates=False, norm_bound=3.0),
+        ),
         kernel=aope.Tabular(),
         features=aope.TabularFeatures.grid(np.arange(3.0)[:, None], policy.action_vectors),
         planned=2000,
@@ -344,9 +344,11 @@ def test_a_refuted_class_stays_refuted():
     rewards = np.where(np.arange(3000) < 2000, states, 0.5)
     data = aope.Transitions(states, np.zeros(3000, dtype=int), rewards, states)
     monitor = Monitor(
-        aope.StartStates([[0.0]]),
-        aope.DiscretePolicy(lambda s: np.ones((len(s), 1)), [[0.0]]),
-        assumptions=aope.Assumptions(discount=0.0, reward_range=(0, 1), terminates=False, norm_bound=1e-6),
+        aope.Question(
+            aope.StartStates([[0.0]]),
+            aope.DiscretePolicy(lambda s: np.ones((len(s), 1)), [[0.0]]),
+            aope.Assumptions(discount=0.0, reward_range=(0, 1), terminates=False, norm_bound=1e-6),
+        ),
         kernel=aope.Tabular(),
         features=aope.RandomFourier(2),
         radius="azuma-anytime",
@@ -448,7 +450,7 @@ def test_a_failure_while_bounding_changes_nothing(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("accountable_ope.bounds.monitor.bound_prepared", fail)
+        patched.setattr(Evaluation, "bound", fail)
         with pytest.raises(MemoryError):
             monitor.update(DATA.rows(slice(300, None)))
     assert len(monitor) == 300 and len(monitor.history) == 1
@@ -460,9 +462,7 @@ def test_at_discount_one_not_every_batch_must_end_an_episode():
     data = aope.Transitions(states, np.zeros(4, dtype=int), [0, 1, 0, 0], states, [False, True, False, False])
     facts = aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
     monitor = Monitor(
-        aope.StartStates([[0.0]]),
-        aope.DiscretePolicy(lambda s: np.ones((len(s), 1)), [[0.0]]),
-        assumptions=facts,
+        aope.Question(aope.StartStates([[0.0]]), aope.DiscretePolicy(lambda s: np.ones((len(s), 1)), [[0.0]]), facts),
         kernel=aope.Tabular(),
         features=aope.TabularFeatures([[0.0, 0.0]], intercept=False),
         radius="azuma-anytime",

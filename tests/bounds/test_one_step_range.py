@@ -8,11 +8,10 @@ import pytest
 from scipy.stats import binom
 
 import accountable_ope as aope
-import accountable_ope.bounds.value as interval_module
 from accountable_ope.bounds.monitor import Monitor
-from accountable_ope.bounds.sensitivity import study
 from accountable_ope.environments import TabularMDP, chain, random_tabular
 from accountable_ope.laboratory import fair_coin, methods_named, run_trials, summarize
+from accountable_ope.problem.statements import texts
 from accountable_ope.radii.registry import RULES
 from accountable_ope.report.document import ladder_document
 
@@ -38,7 +37,7 @@ def bound(mdp, table, data, facts, radius="azuma", **options):
     vectors = np.arange(table.shape[1], dtype=float)[:, None]
     grid = aope.TabularFeatures.grid(np.arange(len(table), dtype=float)[:, None], vectors)
     return aope.bound_value(
-        data, mdp.starts(), mdp.policy(table), assumptions=facts, kernel=aope.Tabular(), features=grid, radius=radius, **options
+        aope.Problem(data, mdp.starts(), mdp.policy(table), facts), kernel=aope.Tabular(), features=grid, radius=radius, **options
     )
 
 
@@ -77,8 +76,8 @@ def test_it_is_listed_exactly_where_it_counts(data, rule):
     """Every radius whose interval changes with it lists it; a radius that does not use it does not."""
     facts = replace(FACTS, symmetric_noise=True)
     plain, found = (bound(CHAIN, TARGET, data, one, radius=rule.name) for one in (facts, replace(facts, one_step_range=3.0)))
-    assert (SENTENCE in found.assumed()) == rule.rests_on_width
-    assert not any("chance moves" in line for line in plain.assumed())
+    assert (SENTENCE in texts(found.premises)) == rule.rests_on_width
+    assert not any("chance moves" in line.text for line in plain.premises)
     if not rule.rests_on_width:
         assert (found.lower, found.upper, found.radius.level) == (plain.lower, plain.upper, plain.radius.level)
         assert rule.name in ("hoeffding", "hoeffding-u", "hoeffding-printed", "wild")
@@ -89,7 +88,7 @@ def test_it_is_listed_exactly_where_it_counts(data, rule):
 
 def test_it_is_not_listed_where_other_ranges_are_tighter(data):
     facts = replace(FACTS, value_range=(0.0, 2.0), one_step_range=3.0)  # .9 * 2 < 3
-    assert not any("chance moves" in line for line in bound(CHAIN, TARGET, data, facts).assumed())
+    assert not any("chance moves" in line for line in bound(CHAIN, TARGET, data, facts).premises)
 
 
 def test_it_is_in_the_document(data):
@@ -138,35 +137,16 @@ def test_a_sampled_policy_is_refused_everywhere(data):
     policy = aope.SampledPolicy(lambda states, rng: (rng.random((len(states), 1)) < 0.8).astype(float))
     facts = replace(FACTS, one_step_range=3.0, norm_bound=5.0)
     vectors = aope.Transitions(data.states, data.actions[:, None].astype(float), data.rewards, data.next_states)
-    common = {"assumptions": facts, "kernel": aope.Gaussian(1.0), "features": aope.RandomFourier(5)}
     message = "`one_step_range` is about reward plus discounted next"
     with pytest.raises(aope.InvalidInput, match=message):
-        aope.bound_value(vectors, CHAIN.starts(), policy, **common)
+        aope.Problem(vectors, CHAIN.starts(), policy, facts)
     with pytest.raises(aope.InvalidInput, match=message):
-        study(vectors, CHAIN.starts(), policy, **common)
+        aope.Question(CHAIN.starts(), policy, facts)
+    plain = aope.Problem(vectors, CHAIN.starts(), policy, replace(facts, one_step_range=None))
+    prepared = aope.evaluate(plain, kernel=aope.Gaussian(1.0), features=aope.RandomFourier(5))
     with pytest.raises(aope.InvalidInput, match=message):
-        Monitor(CHAIN.starts(), policy, planned=100, **common)
-    with pytest.raises(aope.InvalidInput, match=message):
-        aope.bound_by_finite_features(vectors, CHAIN.starts(), policy, coefficient_variance=1.0, **common)
-    prepared = aope.prepare(
-        vectors, CHAIN.starts(), policy, discount=0.9, kernel=aope.Gaussian(1.0), features=aope.RandomFourier(5)
-    )
-    with pytest.raises(aope.InvalidInput, match=message):
-        aope.bound_prepared(prepared, assumptions=facts, radius="azuma")
-    assert aope.bound_prepared(prepared, assumptions=replace(facts, one_step_range=None), radius="azuma").check()
-
-
-def test_it_is_refused_before_any_work(data, monkeypatch):
-    def work(*arguments, **options):
-        raise AssertionError("this took time")
-
-    monkeypatch.setattr(interval_module, "prepare", work)
-    policy = aope.SampledPolicy(lambda states, rng: rng.random((len(states), 1)))
-    with pytest.raises(aope.InvalidInput, match="`one_step_range`"):
-        aope.bound_value(
-            data, CHAIN.starts(), policy, assumptions=replace(FACTS, one_step_range=3.0), kernel=aope.Gaussian(1.0),
-            features=aope.RandomFourier(5),
-        )  # fmt: skip
+        prepared.assuming(facts).bound(radius="azuma")
+    assert prepared.assuming(replace(facts, one_step_range=None)).bound(radius="azuma").check()
 
 
 def test_a_monitor_keeps_to_it(data, tmp_path):
@@ -174,18 +154,17 @@ def test_a_monitor_keeps_to_it(data, tmp_path):
     grid = aope.TabularFeatures.grid(np.arange(4.0)[:, None], [[0.0], [1.0]])
     common = {"kernel": aope.Tabular(), "features": grid, "radius": "azuma-anytime", "planned": 400}
     declared = replace(FACTS, one_step_range=3.0)
-    own = Monitor(CHAIN.starts(), CHAIN.policy(TARGET), assumptions=declared, **common)
+    question = aope.Question(CHAIN.starts(), CHAIN.policy(TARGET), declared)
+    own = Monitor(question, **common)
     report = own.update(data)
-    assert SENTENCE in report.interval.assumed()
+    assert SENTENCE in texts(report.interval.premises)
     own.save(tmp_path / "state.npz")
-    again = Monitor.load(tmp_path / "state.npz", CHAIN.starts(), CHAIN.policy(TARGET), assumptions=declared, **common)
+    again = Monitor.load(tmp_path / "state.npz", question, **common)
     assert again.history == own.history
     for other in (2.0, None):
         with pytest.raises(aope.InvalidInput, match=f"was made with one_step_range 3.0. Got one_step_range {other}"):
             Monitor.load(
                 tmp_path / "state.npz",
-                CHAIN.starts(),
-                CHAIN.policy(TARGET),
-                assumptions=replace(FACTS, one_step_range=other),
+                replace(question, assumptions=replace(FACTS, one_step_range=other)),
                 **common,
             )

@@ -10,17 +10,12 @@ from scipy.stats import binom
 
 import accountable_ope as aope
 from accountable_ope import InvalidInput, RandomFourier, Transitions
-from accountable_ope.bounds.selection import (
-    PAPER_BANDWIDTHS,
-    bound_selected,
-    median_bandwidth,
-    pessimistic_union,
-    select,
-    state_choice,
-)
+from accountable_ope.bounds.selected import bound_selected
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting.least_loss import fit_q
+from accountable_ope.fitting.selection import PAPER_BANDWIDTHS, Candidates, median_bandwidth, pessimistic_union, select
 from accountable_ope.problem.policy import state_action_points
+from accountable_ope.problem.statements import texts
 
 MDP = PlantedMDP(seed=2, features=5, discount=0.6)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False)
@@ -52,7 +47,7 @@ def test_the_median_bandwidth_is_positive_where_points_coincide() -> None:
 
 
 def test_candidates_are_compared_on_rows_that_the_fit_did_not_see(data: Transitions) -> None:
-    chosen = select(data, MDP.policy, discount=0.6, dimension=5, seed=2, earlier_share=0.5, keep=1)
+    chosen = select(data, MDP.policy, discount=0.6, candidates=Candidates(5, seed=2, keep=1), earlier_share=0.5)
     earlier, later = data.split(0.5)
     fitting, comparing = earlier.split(0.7)
     assert chosen.earlier_rows == 1000
@@ -61,7 +56,9 @@ def test_candidates_are_compared_on_rows_that_the_fit_did_not_see(data: Transiti
     points = state_action_points(comparing.states, comparing.actions, MDP.policy)
     for one in chosen.table:
         q = fit_q(fitting, MDP.policy, kernel=chosen.kernel, features=one.features, discount=0.6)
-        loss = aope.v_statistic(aope.bellman_residuals(q, comparing, MDP.policy, 0.6), points, chosen.kernel)
+        loss = aope.statistics.v_statistic(
+            aope.statistics.bellman_residuals(q, comparing, MDP.policy, 0.6), points, chosen.kernel
+        )
         assert one.held_out_loss == pytest.approx(loss, rel=1e-12)
     best = min(chosen.table, key=lambda one: one.held_out_loss)
     assert chosen.features == (best.features,)
@@ -77,7 +74,7 @@ def test_later_rows_have_no_say(data: Transitions) -> None:
     states[cut:], next_states[cut:] = 5 * rng.normal(size=states[cut:].shape), 5 * rng.normal(size=states[cut:].shape)
     rewards[cut:] = rng.uniform(size=len(data) - cut)
     other = Transitions(states, data.actions, rewards, next_states, episodes=data.episodes)
-    first, second = (select(rows, MDP.policy, discount=0.6, dimension=5, seed=2, keep=2) for rows in (data, other))
+    first, second = (select(rows, MDP.policy, discount=0.6, candidates=Candidates(5, seed=2)) for rows in (data, other))
     assert first.table == second.table
     assert first.features == second.features
     assert repr(first.kernel) == repr(second.kernel)
@@ -85,41 +82,52 @@ def test_later_rows_have_no_say(data: Transitions) -> None:
     # Earlier rows do: the same change to them gives other losses.
     rewards[:cut] = rng.uniform(size=cut)
     third = select(
-        Transitions(data.states, data.actions, rewards, data.next_states), MDP.policy, discount=0.6, dimension=5, seed=2
+        Transitions(data.states, data.actions, rewards, data.next_states),
+        MDP.policy,
+        discount=0.6,
+        candidates=Candidates(5, seed=2),
     )
     assert third.table != first.table
 
 
 def test_keep_takes_the_best_ones_best_first(data: Transitions) -> None:
-    chosen = select(data, MDP.policy, discount=0.6, dimension=5, seed=2, keep=3, intercept=False)
+    chosen = select(data, MDP.policy, discount=0.6, candidates=Candidates(5, seed=2, keep=3, intercept=False))
     losses = {one.features: one.held_out_loss for one in chosen.table}
     assert [losses[features] for features in chosen.features] == sorted(losses.values())[:3]
     assert not any(features.intercept for features in chosen.features)
 
 
 def test_premises_say_what_was_chosen_where(data: Transitions) -> None:
-    interval, chosen = bound_selected(data, MDP.starts, MDP.policy, assumptions=FACTS, dimension=5, seed=2, keep=1)
+    interval, chosen = bound_selected(aope.Problem(data, MDP.starts, MDP.policy, FACTS), candidates=Candidates(5, seed=2, keep=1))
     assert chosen.earlier_rows == 400 and interval.count == 1600
     said = "chosen on the first 400 rows, which the bound does not use."
-    assert f"Q lies in the class of {chosen.features[0]!r}, {said}" in interval.premises
-    assert f"The kernel {chosen.kernel!r} was {said}" in interval.premises
-    assert "The bound uses the remaining 1600 rows, which came later." in interval.premises
-    assert not any("without looking" in line for line in interval.premises)
+    assert f"Q lies in the class of {chosen.features[0]!r}, {said}" in texts(interval.premises)
+    assert f"The kernel {chosen.kernel!r} was {said}" in texts(interval.premises)
+    assert "The bound uses the remaining 1600 rows, which came later." in texts(interval.premises)
+    assert not any("without looking" in line.text for line in interval.premises)
     assert interval.check()
     direct = aope.bound_value(
-        chosen.later, MDP.starts, MDP.policy, assumptions=FACTS, kernel=chosen.kernel, features=chosen.features
+        aope.Problem(chosen.later, MDP.starts, MDP.policy, FACTS), kernel=chosen.kernel, features=chosen.features
     )
     assert (interval.lower, interval.upper) == (direct.lower, direct.upper)
-    assert state_choice(direct, 400).premises == interval.premises
+    stated = aope.bound_value(
+        aope.Problem(chosen.later, MDP.starts, MDP.policy, FACTS),
+        kernel=chosen.kernel,
+        features=chosen.features,
+        chosen=aope.Choice(earlier_rows=400),
+    )
+    assert stated.premises == interval.premises
 
 
 def test_a_given_kernel_was_not_chosen(data: Transitions) -> None:
     interval, chosen = bound_selected(
-        data, MDP.starts, MDP.policy, assumptions=FACTS, dimension=5, seed=2, kernel_bandwidth=0.7, earlier_share=0.1
+        aope.Problem(data, MDP.starts, MDP.policy, FACTS),
+        candidates=Candidates(5, seed=2, kernel_bandwidth=0.7),
+        earlier_share=0.1,
     )
     assert repr(chosen.kernel) == "Gaussian(bandwidth=0.7)" and not chosen.kernel_selected
-    assert "The kernel Gaussian(bandwidth=0.7) was chosen without looking at these data." in interval.premises
-    assert sum("on the first 200 rows" in line for line in interval.premises) == 1
+    assert "The kernel Gaussian(bandwidth=0.7) was chosen without looking at these data." in texts(interval.premises)
+    assert sum("on the first 200 rows" in line.text for line in interval.premises) == 1
 
 
 def test_the_pessimistic_union_contains_every_members_interval(data: Transitions) -> None:
@@ -127,15 +135,8 @@ def test_the_pessimistic_union_contains_every_members_interval(data: Transitions
     assert [one.bandwidth for one in union] == [0.2, 0.5, 0.6, 0.8, 1.0]
     assert all(one.dimension == 5 and one.seed == 2 and one.intercept for one in union)
 
-    def bound(features: object) -> aope.ValueInterval:
-        return aope.bound_value(
-            data,
-            MDP.starts,
-            MDP.policy,
-            assumptions=FACTS,
-            kernel=aope.Gaussian(1.0),
-            features=features,  # type: ignore[arg-type]
-        )
+    def bound(features: object) -> aope.Interval:
+        return aope.bound_value(aope.Problem(data, MDP.starts, MDP.policy, FACTS), kernel=aope.Gaussian(1.0), features=features)
 
     whole, members = bound(union), [bound(one) for one in union]
     consistent = [one for one in members if one.status is not aope.Status.INCONSISTENT]
@@ -154,7 +155,7 @@ def test_bound_selected_covers() -> None:
     for trial in range(trials):
         rows = MDP.sample(np.random.default_rng([7, trial]), trajectories=24, length=50)
         interval, chosen = bound_selected(
-            rows, MDP.starts, MDP.policy, assumptions=FACTS, delta=delta, dimension=5, seed=2, keep=2
+            aope.Problem(rows, MDP.starts, MDP.policy, FACTS), delta=delta, candidates=Candidates(5, seed=2)
         )
         covered += interval.lower <= MDP.value <= interval.upper
         informative += interval.status is aope.Status.OK
@@ -180,11 +181,12 @@ def test_bound_selected_covers() -> None:
 def test_refusals(data: Transitions, changes: dict[str, object], message: str) -> None:
     rows = Transitions(data.states, data.actions, data.rewards, data.next_states)
     with pytest.raises(InvalidInput, match=re.escape(message)):
-        select(rows, MDP.policy, **({"discount": 0.6} | changes))
+        given = {"discount": 0.6, "earlier_share": 0.2} | {k: v for k, v in changes.items() if k in ("discount", "earlier_share")}
+        select(rows, MDP.policy, candidates=Candidates(**{k: v for k, v in changes.items() if k not in given}), **given)
 
 
 def test_wrong_options_of_the_bound_are_refused_before_choosing(data: Transitions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accountable_ope.bounds.selection.select", lambda *_, **__: pytest.fail("chose first"))
+    monkeypatch.setattr("accountable_ope.bounds.selected.select", lambda *_, **__: pytest.fail("chose first"))
     for wrong, message in (({"radius": "none"}, "radius"), ({"delta": 2.0}, "delta")):
         with pytest.raises(InvalidInput, match=message):
-            bound_selected(data, MDP.starts, MDP.policy, assumptions=FACTS, **wrong)
+            bound_selected(aope.Problem(data, MDP.starts, MDP.policy, FACTS), **wrong)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope.bounds.findings import FlipOutcome, Parameter, RowsOutcome
-from accountable_ope.bounds.sensitivity import sensitivity, study
+from accountable_ope.bounds.sensitivity import study
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.report.plots import save_figure
 from accountable_ope.report.sensitivity_plot import sensitivity_figure
@@ -24,13 +24,13 @@ FEW = settings(max_examples=15, deadline=None)
 
 def made(facts=FACTS, data=DATA, features=None, starts=MDP.starts, radius="azuma", delta=0.1):
     chosen = MDP.features() if features is None else features
-    return study(data, starts, MDP.policy, assumptions=facts, kernel=KERNEL, features=chosen, radius=radius, delta=delta)
+    return study(aope.Problem(data, starts, MDP.policy, facts), kernel=KERNEL, features=chosen, radius=radius, delta=delta)
 
 
 def direct(facts=FACTS, data=DATA, features=None, radius="azuma", delta=0.1):
     chosen = MDP.features() if features is None else features
     return aope.bound_value(
-        data, MDP.starts, MDP.policy, assumptions=facts, kernel=KERNEL, features=chosen, radius=radius, delta=delta
+        aope.Problem(data, MDP.starts, MDP.policy, facts), kernel=KERNEL, features=chosen, radius=radius, delta=delta
     )
 
 
@@ -127,25 +127,19 @@ def test_undiscounted_episodes_have_a_default_grid():
     table = np.full((6, 3), 1 / 3)
     data = world.sample_trajectories(table, 200, 60, np.random.default_rng(0))
     policy = aope.TabulatedPolicy(np.arange(4.0), table[:4], 3)
-    curve = sensitivity(
-        data,
-        aope.StartStates(np.arange(4.0)),
-        policy,
-        over="discount",
-        assumptions=aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True),
+    facts = aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
+    curve = aope.study(
+        aope.Problem(data, aope.StartStates(np.arange(4.0)), policy, facts),
         kernel=aope.Tabular(),
         features=aope.TabularFeatures.grid(np.arange(4.0)[:, None], policy.action_vectors),
         radius="azuma",
-    )
+    ).curve("discount")
     assert curve.baseline == curve.values[-1] == 1.0 and set(curve.allowed) == {(0.0, 1.0)}
 
 
-def test_sensitivity_is_a_curve_of_a_study_and_tells_its_progress():
+def test_a_curve_tells_its_progress():
     done = []
-    curve = sensitivity(
-        DATA, MDP.starts, MDP.policy, over="misfit", values=[0.0, 0.1], assumptions=FACTS, kernel=KERNEL,
-        features=MDP.features(), radius="azuma", progress=done.append,
-    )  # fmt: skip
+    curve = AZUMA.curve("misfit", [0.0, 0.1], progress=done.append)
     assert curve == AZUMA.curve(Parameter.MISFIT, (0.1, 0.0))
     assert done == sorted(done) and done[0] >= 0 and done[-1] == 1.0
 

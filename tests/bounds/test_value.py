@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, clinic, random_tabular, scalar_regulator
+from accountable_ope.problem.problem import Experience
+from accountable_ope.problem.statements import texts
 from accountable_ope.radii.registry import LADDER
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
@@ -33,7 +35,7 @@ def inside(narrow, wide, radius):
 def bound(data=DATA, facts=FACTS, features=None, starts=MDP.starts, policy=MDP.policy, radius="azuma", **options):
     chosen = MDP.features() if features is None else features
     return aope.bound_value(
-        data, starts, policy, assumptions=facts, kernel=options.pop("kernel", KERNEL), features=chosen, radius=radius, **options
+        aope.Problem(data, starts, policy, facts), kernel=options.pop("kernel", KERNEL), features=chosen, radius=radius, **options
     )
 
 
@@ -48,12 +50,12 @@ def test_covers_the_truth_and_says_everything():
     assert interval.lower <= MDP.value <= interval.upper
     assert interval.normalized == pytest.approx((0.4 * interval.lower, 0.4 * interval.upper))
     assert interval.guarantee is aope.Guarantee.FINITE_SAMPLE
-    default = aope.bound_value(DATA, MDP.starts, MDP.policy, assumptions=FACTS, kernel=KERNEL, features=MDP.features())
+    default = aope.bound_value(aope.Problem(DATA, MDP.starts, MDP.policy, FACTS), kernel=KERNEL, features=MDP.features())
     assert default.radius.name == "certified"
     assert interval.lower < default.lower <= MDP.value <= default.upper < interval.upper
     assert interval.assumptions is FACTS
     assert interval.check()
-    text = " ".join(interval.assumed())
+    text = " ".join(interval.premises)
     for word in (
         "order of generation",
         "[0, 1]",
@@ -67,17 +69,17 @@ def test_covers_the_truth_and_says_everything():
 
 
 def test_default_equals_composition_of_the_public_steps():
-    system = aope.bellman_system(DATA, MDP.starts, MDP.policy, MDP.features(), 0.6)
-    statistic = aope.kernel_statistic(system, KERNEL)
+    system = aope.statistics.bellman_system(Experience(DATA, MDP.starts, MDP.policy, 0.6), MDP.features())
+    statistic = aope.statistics.kernel_statistic(system, KERNEL)
     level = (0.6 * 2.5) ** 2 * math.log(20) / (2 * len(DATA))
-    feasible = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalized), level, FACTS.norm_bound)
+    feasible = aope.programs.FeasibleSet(aope.programs.decompose(statistic.v_loss(), system.penalized), level, FACTS.norm_bound)
     interval = bound()
     assert interval.radius.level == pytest.approx(level)
     assert (
         interval.certificates[0].upper.constraints[-1].quadratic(interval.certificates[0].upper.point) <= 1.25**2
     )  # box inactive
-    assert interval.upper == pytest.approx(aope.extreme_value(system.objective, feasible).bound, rel=1e-6)
-    assert interval.lower == pytest.approx(-aope.extreme_value(-system.objective, feasible).bound, rel=1e-6)
+    assert interval.upper == pytest.approx(aope.programs.extreme_value(system.objective, feasible).bound, rel=1e-6)
+    assert interval.lower == pytest.approx(-aope.programs.extreme_value(-system.objective, feasible).bound, rel=1e-6)
 
 
 @FEW
@@ -166,9 +168,9 @@ def test_sampled_starts_cost_their_own_radius():
     exact, sampled = bound(), bound(starts=sample)
     assert exact.start_error == 0
     assert sampled.start_error == pytest.approx(2.5 * math.sqrt(math.log(2 / 0.01) / (2 * len(sample))))
-    assert sampled.delta.kernel == pytest.approx(0.09)
+    assert sampled.split.kernel == pytest.approx(0.09)
     assert sampled.unclipped[0] < exact.unclipped[0] - sampled.start_error + 1e-9
-    assert any("i.i.d. sample" in line for line in sampled.assumed())
+    assert any("i.i.d. sample" in line.text for line in sampled.premises)
 
 
 def test_paper_radius_is_vacuous_and_theorem_a_is_not():
@@ -185,10 +187,7 @@ def test_paper_radius_is_vacuous_at_the_paper_settings():
     for trajectories in (20, 100):
         data = mdp.sample(np.random.default_rng(1), trajectories=trajectories)
         ladder = aope.bound_ladder(
-            data,
-            mdp.starts,
-            mdp.policy,
-            assumptions=facts,
+            aope.Problem(data, mdp.starts, mdp.policy, facts),
             kernel=KERNEL,
             features=mdp.features(),
             radii=("hoeffding", "hoeffding-printed"),
@@ -206,7 +205,7 @@ def test_inconsistent_class_is_a_finding(radius):
     constant = aope.Precomputed(np.zeros((4000, 1)), np.zeros((4000, 1)), np.zeros((3, 1)))
     facts = aope.Assumptions(discount=0.0, reward_range=(0, 1))
     interval = aope.bound_value(
-        data, mdp.starts(), mdp.policy(table), assumptions=facts, kernel=aope.Tabular(), features=constant, radius=radius
+        aope.Problem(data, mdp.starts(), mdp.policy(table), facts), kernel=aope.Tabular(), features=constant, radius=radius
     )
     part = interval.certificates[0]
     assert interval.status is aope.Status.INCONSISTENT
@@ -214,7 +213,7 @@ def test_inconsistent_class_is_a_finding(radius):
     assert part.least_loss > interval.radius.total
     # The misfit is a lower bound of the distance from Q = r to every constant, which is half the spread of r.
     assert 0 < part.misfit <= 0.5 * np.ptp(mdp.mean_reward)
-    assert part.upper.status is aope.SolveStatus.EMPTY
+    assert part.upper.status is aope.programs.SolveStatus.EMPTY
     assert interval.check()
 
 
@@ -238,9 +237,9 @@ def test_relative_norm_of_zero_bounds_nothing():
     assert part.least_norm == 0 and part.norm_bound > 1e3
     free = bound(small, dataclasses.replace(facts, norm_bound=None))
     assert (interval.lower, interval.upper) == (free.lower, free.upper)
-    assert any("bounds nothing" in line for line in interval.assumed())
-    assert any("Rounding is counted" in line for line in interval.assumed())
-    assert not any("Rounding is counted" in line for line in bound().assumed())  # a small declared norm covers it
+    assert any("bounds nothing" in line.text for line in interval.premises)
+    assert any("Rounding is counted" in line.text for line in interval.premises)
+    assert not any("Rounding is counted" in line.text for line in bound().premises)  # a small declared norm covers it
 
 
 @pytest.mark.parametrize("radius", ["azuma", "certified"])
@@ -266,25 +265,25 @@ def test_undiscounted_episodes_with_reward_at_the_end():
     policy = mdp.policy(behavior)
     facts = aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors, intercept=False)
-    interval = aope.bound_value(data, mdp.starts(), policy, assumptions=facts, kernel=aope.Tabular(), features=features)
+    interval = aope.bound_value(aope.Problem(data, mdp.starts(), policy, facts), kernel=aope.Tabular(), features=features)
     assert interval.status is aope.Status.OK
     assert interval.lower <= mdp.value(behavior) <= interval.upper
     assert interval.normalized == (interval.lower, interval.upper)
-    assert "Only the transition that ends an episode pays." in interval.assumed()
+    assert "Only the transition that ends an episode pays." in texts(interval.premises)
 
 
 def test_continuous_actions_with_a_sampled_policy():
     mdp = scalar_regulator(discount=0.5, action_noise=0.1)
     data = mdp.sample(np.random.default_rng(0), 40, 50)
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), norm_bound=2 * mdp.norm)
-    interval = aope.bound_value(data, mdp.starts, mdp.policy, assumptions=facts, kernel=KERNEL, features=mdp.features())
+    interval = aope.bound_value(aope.Problem(data, mdp.starts, mdp.policy, facts), kernel=KERNEL, features=mdp.features())
     assert interval.start_error > 0  # actions at the start states are drawn
     assert interval.status is aope.Status.OK
     assert interval.lower <= mdp.value <= interval.upper
 
 
 def test_single_precision_pays_for_its_rounding():
-    exact, single = bound(), bound(options=aope.TileOptions(single_precision=True))
+    exact, single = bound(), bound(options=aope.statistics.TileOptions(single_precision=True))
     assert single.radius.rounding > 1e3 * exact.radius.rounding
     assert single.radius.level == exact.radius.level
     assert single.unclipped[0] < exact.unclipped[0] and exact.unclipped[1] < single.unclipped[1]
@@ -297,7 +296,9 @@ def test_a_tampered_result_does_not_check():
     part = interval.certificates[0]
     better = dataclasses.replace(part.upper, bound=0.99 * part.upper.bound)
     assert not dataclasses.replace(interval, certificates=(dataclasses.replace(part, upper=better),)).check()
-    other = aope.kernel_statistic(aope.bellman_system(DATA, MDP.starts, MDP.policy, MDP.features(), 0.6), aope.Gaussian(2.0))
+    other = aope.statistics.kernel_statistic(
+        aope.statistics.bellman_system(Experience(DATA, MDP.starts, MDP.policy, 0.6), MDP.features()), aope.Gaussian(2.0)
+    )
     assert not dataclasses.replace(part, statistic=other).check()
 
 

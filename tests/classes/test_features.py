@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from accountable_ope import FeatureMap, InvalidInput, Precomputed, RandomFourier, TabularFeatures
+from accountable_ope import InvalidInput, Precomputed, RandomFourier, TabularFeatures
+from accountable_ope.classes import FeatureMap
 
 
 def test_random_fourier_is_a_cosine_of_every_frequency() -> None:

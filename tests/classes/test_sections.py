@@ -10,7 +10,11 @@ import accountable_ope as aope
 from accountable_ope.classes.sections import Sections, inner_products, pivoted_coordinates
 from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.kernels.kernel import block
-from accountable_ope.programs.remainder import with_remainder
+from accountable_ope.problem.problem import Experience
+from accountable_ope.programs.constraint_set import ConstraintSet, Unseen
+from accountable_ope.programs.envelope import ConstantEnvelope
+from accountable_ope.programs.evidence import Evidence
+from accountable_ope.programs.solver import solve
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 KERNEL = aope.Gaussian(1.0)
@@ -60,13 +64,21 @@ def paper_program(data, norm, limit):
 def section_ends(data, norm, limit, landmarks):
     """Our ends without the value box, as the paper's program has none."""
     features = aope.KernelSections(SPACE, landmarks, intercept=False)
-    system = aope.bellman_system(data, MDP.starts, MDP.policy, features, 0.6)
-    statistic = aope.kernel_statistic(system, KERNEL)
-    plain = aope.FeasibleSet(aope.decompose(statistic.v_loss(), system.penalized), limit, norm)
-    seen = with_remainder(plain, system.remainder, statistic.missed, system.objective)
-    upper, lower = aope.extreme_value(seen.upward, seen.feasible), aope.extreme_value(seen.downward, seen.feasible)
-    assert upper.check().valid and lower.check().valid
-    return -lower.bound - seen.missed, upper.bound + seen.missed
+    system = aope.statistics.bellman_system(Experience(data, MDP.starts, MDP.policy, 0.6), features)
+    statistic = aope.statistics.kernel_statistic(system, KERNEL)
+    evidence = Evidence(
+        name="kernel",
+        squared=statistic.v_loss(),
+        variance=statistic.variance(),
+        count=statistic.count,
+        reach=1.0,
+        envelope=ConstantEnvelope(limit * statistic.count**2),
+        missed=(statistic.missed, statistic.missed_variance),
+    )
+    unseen = Unseen(system.remainder.objective, system.remainder.box)
+    found = solve(ConstraintSet((evidence,), system.penalized, norm, None, None, False, unseen), system.objective)
+    assert found.upper.check().valid and found.lower.check().valid
+    return -found.lower.bound - found.missed, found.upper.bound + found.missed
 
 
 @pytest.mark.parametrize("rows", [20, 40, 60])
@@ -120,7 +132,7 @@ def test_a_function_of_the_space_keeps_its_promises():
     norm = np.sqrt(coefficients @ block(SPACE, centers, centers) @ coefficients)
     h = Sections(tuple((centers[k : k + 1], coefficients[k : k + 1]) for k in range(6)))
     features = aope.KernelSections(SPACE, 8, intercept=False)
-    system = aope.bellman_system(data, MDP.starts, MDP.policy, features, 0.6)
+    system = aope.statistics.bellman_system(Experience(data, MDP.starts, MDP.policy, 0.6), features)
     theta = system.features.basis.coordinates(h)[0][0]
     hidden = np.sqrt(norm**2 - theta @ theta)
     vectors = MDP.policy.action_vectors
@@ -128,7 +140,7 @@ def test_a_function_of_the_space_keeps_its_promises():
     def q(states, actions):
         return block(SPACE, np.concatenate([states, vectors[actions]], axis=1), centers) @ coefficients
 
-    exact = data.rewards - aope.bellman_residuals(q, data, MDP.policy, 0.6)
+    exact = data.rewards - aope.statistics.bellman_residuals(q, data, MDP.policy, 0.6)
     assert (np.abs(exact - system.residuals @ theta) <= hidden * system.remainder.rows + 1e-9).all()
     assert (system.remainder.rows > 1e-3).any()  # the promise is not empty
     start = sum(
@@ -141,10 +153,9 @@ def test_a_function_of_the_space_keeps_its_promises():
 def test_bound_value_with_landmarks_is_valid_nested_and_says_what_it_needs():
     data = MDP.sample(np.random.default_rng(0), trajectories=8, length=40)
     facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
-    options = {"assumptions": facts, "kernel": KERNEL}
+    problem = aope.Problem(data, MDP.starts, MDP.policy, facts)
     few, many, all_of_them = (
-        aope.bound_value(data, MDP.starts, MDP.policy, features=aope.KernelSections(aope.Gaussian(2.0), m), **options)
-        for m in (50, 120, None)
+        aope.bound_value(problem, features=aope.KernelSections(aope.Gaussian(2.0), m), kernel=KERNEL) for m in (50, 120, None)
     )
     assert few.lower <= many.lower + 1e-7 <= all_of_them.lower + 2e-7
     assert all_of_them.upper <= many.upper + 1e-7 <= few.upper + 2e-7
@@ -153,9 +164,9 @@ def test_bound_value_with_landmarks_is_valid_nested_and_says_what_it_needs():
         assert interval.lower <= MDP.value <= interval.upper
     no_norm = dataclasses.replace(facts, norm_bound=None)
     with pytest.raises(aope.InvalidInput, match="`norm_bound` is needed with KernelSections"):
-        aope.bound_value(data, MDP.starts, MDP.policy, assumptions=no_norm, kernel=KERNEL, features=aope.KernelSections(SPACE))
+        aope.bound_value(aope.Problem(data, MDP.starts, MDP.policy, no_norm), kernel=KERNEL, features=aope.KernelSections(SPACE))
     with pytest.raises(aope.InvalidInput, match="hoeffding-u"):
-        aope.bound_value(data, MDP.starts, MDP.policy, features=aope.KernelSections(SPACE), radius="hoeffding-u", **options)
+        aope.bound_value(problem, features=aope.KernelSections(SPACE), kernel=KERNEL, radius="hoeffding-u")
     with pytest.raises(aope.InvalidInput, match="`landmarks` must be a whole number of at least 1"):
         aope.KernelSections(SPACE, 0)
 
@@ -164,7 +175,9 @@ def test_terminated_rows_have_no_onward_section():
     mdp = clinic(discount=0.9)
     table = np.full((6, 3), 1 / 3)
     data = mdp.sample_trajectories(table, 10, 40, np.random.default_rng(0))
-    system = aope.bellman_system(data, mdp.starts(), mdp.policy(table), aope.KernelSections(aope.Gaussian(2.0), None), 0.9)
+    system = aope.statistics.bellman_system(
+        Experience(data, mdp.starts(), mdp.policy(table), 0.9), aope.KernelSections(aope.Gaussian(2.0), None)
+    )
     at_end = data.terminated
     assert at_end.any()
     phi = system.features(system.points[at_end])
@@ -176,17 +189,17 @@ def test_terminated_rows_have_no_onward_section():
 def test_bandwidths_come_from_earlier_episodes_when_none_is_given():
     data = MDP.sample(np.random.default_rng(0), trajectories=20, length=40)
     facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
-    interval = aope.bound_rkhs(data, MDP.starts, MDP.policy, assumptions=facts, landmarks=60)
+    interval = aope.bound_rkhs(aope.Problem(data, MDP.starts, MDP.policy, facts), landmarks=60)
     earlier, later = data.split(0.2)
     points = np.concatenate([earlier.states, MDP.policy.action_vectors[earlier.actions]], axis=1)
-    h = aope.median_bandwidth(points)
+    h = aope.fitting.median_bandwidth(points)
     features = aope.KernelSections(aope.Gaussian(h), 60)
-    same = aope.bound_value(later, MDP.starts, MDP.policy, assumptions=facts, kernel=aope.Gaussian(h), features=features)
+    same = aope.bound_value(aope.Problem(later, MDP.starts, MDP.policy, facts), kernel=aope.Gaussian(h), features=features)
     assert (interval.lower, interval.upper) == (same.lower, same.upper)
     assert interval.count == 640
-    assert sum("chosen on the first 160 rows" in line for line in interval.assumed()) == 2
-    given = aope.bound_rkhs(data, MDP.starts, MDP.policy, assumptions=facts, landmarks=60, bandwidth=1.5, kernel_bandwidth=1.0)
-    assert given.count == 800 and not any("first" in line for line in given.assumed())
+    assert sum("chosen on the first 160 rows" in line.text for line in interval.premises) == 2
+    given = aope.bound_rkhs(aope.Problem(data, MDP.starts, MDP.policy, facts), landmarks=60, bandwidth=1.5, kernel_bandwidth=1.0)
+    assert given.count == 800 and not any("first" in line.text for line in given.premises)
 
 
 def test_memory_is_known_before_it_is_used():

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope import InvalidInput, RandomFourier, StartStates, Transitions, bellman_system
+from accountable_ope import InvalidInput, RandomFourier, StartStates, Transitions
 from accountable_ope.classes.linear_q import LinearQ
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting.least_loss import descend, fit_q
 from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.problem import Experience
+from accountable_ope.statistics import bellman_system
 
 KERNEL = aope.Gaussian(1.0)
 RIDGE = 1e-3
@@ -39,9 +41,9 @@ def value_of(q: LinearQ, mdp: PlantedMDP) -> float:
     return float(np.mean(sum(b.weights * q(mdp.start_states, b.actions) for b in mdp.policy.branches(mdp.start_states))))
 
 
-def explicit(data: Transitions, mdp: PlantedMDP, features: aope.FeatureMap) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def explicit(data: Transitions, mdp: PlantedMDP, features: aope.classes.FeatureMap) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(H, a, penalized) of the ridged loss theta'H theta - 2 a'theta + ..., from the whole kernel matrix."""
-    system = bellman_system(data, StartStates(data.states[:1]), mdp.policy, features, mdp.discount)
+    system = bellman_system(Experience(data, StartStates(data.states[:1]), mdp.policy, mdp.discount), features)
     K = block(KERNEL, system.points, system.points) / len(data) ** 2
     A = system.residuals.T @ K @ system.residuals
     H = A + RIDGE * np.mean(np.diagonal(A)) * np.diag(system.penalized.astype(float))
@@ -51,7 +53,7 @@ def explicit(data: Transitions, mdp: PlantedMDP, features: aope.FeatureMap) -> t
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_closed_form_is_a_least_squares_fit(mdp: PlantedMDP, few: Transitions, intercept: bool) -> None:
     features = RandomFourier(6, seed=4, intercept=intercept)
-    system = bellman_system(few, StartStates(few.states[:1]), mdp.policy, features, mdp.discount)
+    system = bellman_system(Experience(few, StartStates(few.states[:1]), mdp.policy, mdp.discount), features)
     Z, v, n = system.residuals, system.target, len(few)
     values, vectors = np.linalg.eigh(block(KERNEL, system.points, system.points))
     root = (vectors * np.sqrt(np.maximum(values, 0))).T / n  # root'root = K / n^2
@@ -69,7 +71,9 @@ def test_no_other_q_nearby_has_a_smaller_loss(mdp: PlantedMDP, few: Transitions)
 
     def loss(theta: np.ndarray) -> float:
         other = LinearQ(features, theta, mdp.policy.action_vectors)
-        return aope.v_statistic(aope.bellman_residuals(other, few, mdp.policy, mdp.discount), points, KERNEL)
+        return aope.statistics.v_statistic(
+            aope.statistics.bellman_residuals(other, few, mdp.policy, mdp.discount), points, KERNEL
+        )
 
     least = loss(q.theta)
     rng = np.random.default_rng(0)
@@ -112,7 +116,7 @@ def test_few_steps_are_biased_and_many_converge(mdp: PlantedMDP, many: Transitio
 
 
 def test_a_flat_loss_leaves_theta_at_zero() -> None:
-    zero = aope.Quadratic(np.zeros((2, 2)), np.zeros(2), 1.0)
+    zero = aope.programs.Quadratic(np.zeros((2, 2)), np.zeros(2), 1.0)
     assert descend(zero, np.array([True, False]), 0.1, 5).tolist() == [0.0, 0.0]
 
 

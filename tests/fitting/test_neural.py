@@ -37,7 +37,9 @@ def points_of(data: Transitions) -> np.ndarray:
 
 
 def loss_of(q: LinearQ, data: Transitions) -> float:
-    return aope.v_statistic(aope.bellman_residuals(q, data, MDP.policy, MDP.discount), points_of(data), KERNEL)
+    return aope.statistics.v_statistic(
+        aope.statistics.bellman_residuals(q, data, MDP.policy, MDP.discount), points_of(data), KERNEL
+    )
 
 
 def short(data: Transitions, seed: int = 0, steps: int = 60, restarts: int = 1) -> NeuralTraining:
@@ -129,7 +131,7 @@ def test_numpy_features_are_the_torch_forward_pass(data: Transitions, trained: N
         forward = torch.nn.Sequential(*layers)(torch.tensor(points)).numpy()
     assert features(points) == pytest.approx(forward * features.scale, abs=1e-12)
     assert features.dimension == forward.shape[1] == 10
-    assert features.intercept is True and isinstance(features, aope.FeatureMap)
+    assert features.intercept is True and isinstance(features, aope.classes.FeatureMap)
 
 
 def test_the_loss_in_torch_is_the_v_statistic(few: Transitions) -> None:
@@ -248,11 +250,11 @@ def test_a_bound_over_trained_features(data: Transitions) -> None:
     earlier, later = rows.split(0.5)
     training = train_neural_features(earlier, mdp.policy, discount=mdp.discount, kernel=KERNEL, steps=300)
     facts = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), norm_bound=10.0, reward_noise=False)
-    interval = aope.bound_value(later, mdp.starts, mdp.policy, assumptions=facts, kernel=KERNEL, features=training.features)
+    interval = aope.bound_value(aope.Problem(later, mdp.starts, mdp.policy, facts), kernel=KERNEL, features=training.features)
     assert interval.status is aope.Status.OK
     assert interval.lower < mdp.value < interval.upper
     assert interval.check()
-    assert any(training.features.digest in line for line in interval.premises)
+    assert any(training.features.digest in line.text for line in interval.premises)
 
 
 def test_selection_keeps_the_best_networks(few: Transitions) -> None:

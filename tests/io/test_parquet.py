@@ -8,6 +8,7 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.environments import clinic
 from accountable_ope.io.parquet import read_start_file, read_transition_file
+from accountable_ope.problem.problem import Experience
 
 TABLE = np.full((6, 3), 1 / 3)
 MDP = clinic()
@@ -148,12 +149,12 @@ def test_a_failed_write_leaves_nothing(tmp_path):
 def test_statistic_round_trip(tmp_path):
     policy = MDP.policy(TABLE)
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors)
-    system = aope.bellman_system(DATA, MDP.starts(), policy, features, 1.0)
-    statistic = aope.kernel_statistic(system, aope.Tabular())
+    system = aope.statistics.bellman_system(Experience(DATA, MDP.starts(), policy, 1.0), features)
+    statistic = aope.statistics.kernel_statistic(system, aope.Tabular())
     statistic.save(tmp_path / "statistic.npz")
-    loaded = aope.KernelStatistic.load(tmp_path / "statistic.npz")
+    loaded = aope.statistics.KernelStatistic.load(tmp_path / "statistic.npz")
     np.testing.assert_array_equal(loaded.pair_gram, statistic.pair_gram)
     assert (loaded.count, loaded.kernel_error) == (statistic.count, statistic.kernel_error)
     (tmp_path / "broken.npz").write_bytes(b"zip?")
     with pytest.raises(aope.InvalidFile, match="is not a saved KernelStatistic"):
-        aope.KernelStatistic.load(tmp_path / "broken.npz")
+        aope.statistics.KernelStatistic.load(tmp_path / "broken.npz")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import reference
-from accountable_ope import Gaussian, InvalidInput, Kernel, Laplace, Product, Tabular
+from accountable_ope import Gaussian, InvalidInput, Laplace, Product, Tabular
+from accountable_ope.kernels import Kernel
 from accountable_ope.kernels.kernel import block
 from accountable_ope.validation import FloatArray
 

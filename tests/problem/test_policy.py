@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from accountable_ope import DeterministicPolicy, DiscretePolicy, InvalidInput, Policy, SampledPolicy, TabulatedPolicy
+from accountable_ope import DeterministicPolicy, DiscretePolicy, InvalidInput, SampledPolicy, TabulatedPolicy
+from accountable_ope.problem import Policy
 from accountable_ope.problem.policy import action_vectors, state_action_points
 from accountable_ope.validation import FloatArray
 

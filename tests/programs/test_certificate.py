@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from accountable_ope import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value
+from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role
 from reference import Program, random_program
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from accountable_ope import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value, least_correction
+from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value, least_correction
 from accountable_ope.programs.lagrangian import Constraint, Role
 from accountable_ope.validation import FloatArray
 from reference import (

@@ -10,23 +10,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from accountable_ope import (
-    Certificate,
-    DiscretePolicy,
-    FeasibleSet,
-    Gaussian,
-    Quadratic,
-    RandomFourier,
-    SolveStatus,
-    StartStates,
-    Transitions,
-    bellman_system,
-    decompose,
-    extreme_value,
-    kernel_statistic,
-)
+from accountable_ope import DiscretePolicy, Gaussian, RandomFourier, StartStates, Transitions
+from accountable_ope.problem.problem import Experience
+from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian, lagrangian_value
 from accountable_ope.programs.multipliers import maximize_dual
+from accountable_ope.statistics import bellman_system, kernel_statistic
 from accountable_ope.validation import FloatArray
 from reference import clarabel_least_loss, clarabel_maximum, random_program
 
@@ -243,7 +232,7 @@ def test_u_statistic_of_few_transitions(seed: int) -> None:
         rng.uniform(-1, 1, size=(n, 1)), rng.integers(0, 2, size=n), rng.uniform(size=n), rng.uniform(-1, 1, size=(n, 1))
     )
     policy = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), 2)
-    system = bellman_system(data, StartStates([0.0]), policy, RandomFourier(m, seed=seed, intercept=False), 0.5)
+    system = bellman_system(Experience(data, StartStates([0.0]), policy, 0.5), RandomFourier(m, seed=seed, intercept=False))
     loss = kernel_statistic(system, Gaussian(0.3)).u_loss()
     decomposition = decompose(loss, system.penalized)
     assert not decomposition.convex

@@ -16,7 +16,8 @@ import pytest
 import scipy.linalg  # noqa: F401  (before the threads are limited, so that its BLAS is limited too)
 from threadpoolctl import threadpool_limits
 
-from accountable_ope import InvalidInput, MissingExtra, Quadratic, SolveStatus, extreme_value
+from accountable_ope import InvalidInput, MissingExtra
+from accountable_ope.programs import Quadratic, SolveStatus, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian_value
 from accountable_ope.programs.multipliers import maximize_dual
 from accountable_ope.programs.pointwise import PointwiseBound, PointwiseRows, pointwise_bound, with_rows

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 import accountable_ope as aope
-from accountable_ope.bounds.value import bound_prepared, prepare
 from accountable_ope.environments import PlantedMDP, random_tabular
+from accountable_ope.problem.problem import Experience
 from accountable_ope.programs.certificate import SolveStatus
 from accountable_ope.programs.tightening import tighten
 from accountable_ope.statistics.bellman import bellman_system
@@ -27,7 +27,9 @@ def planted(features: int = 4, discount: float = 0.9, trajectories: int = 12, se
 
 
 def prepared(mdp: PlantedMDP, data: aope.Transitions, bandwidth: float = 1.0):
-    return prepare(data, mdp.starts, mdp.policy, discount=mdp.discount, kernel=aope.Gaussian(bandwidth), features=mdp.features())
+    plain = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1))
+    problem = aope.Problem(data, mdp.starts, mdp.policy, plain)
+    return aope.evaluate(problem, kernel=aope.Gaussian(bandwidth), features=mdp.features())
 
 
 def own_range(theta: np.ndarray, mdp: PlantedMDP, facts: aope.Assumptions, grid: np.ndarray) -> float:
@@ -49,7 +51,7 @@ def test_no_point_of_the_exact_set_lies_beyond_the_ends(radius, bernoulli):
     """{theta: ||S_n|| <= U(b(theta), V_n(theta)), ball, box} is what the event says; a local search finds its far points."""
     mdp, data, facts = planted(bernoulli=bernoulli)
     facts = replace(facts, symmetric_noise=True)
-    interval = bound_prepared(prepared(mdp, data), assumptions=facts, radius=radius)
+    interval = prepared(mdp, data).assuming(facts).bound(radius=radius)
     part = interval.certificates[0]
     tight, grid = part.tightening.tight, grid_of(mdp)
 
@@ -66,7 +68,7 @@ def test_no_point_of_the_exact_set_lies_beyond_the_ends(radius, bernoulli):
     truth = np.append(mdp.theta[:-1] * np.sqrt(len(mdp.phases)), mdp.theta[-1])
     assert room(truth) > 0  # on this seed the event holds
     rng = np.random.default_rng(0)
-    objective = bellman_system(data, mdp.starts, mdp.policy, mdp.features(), mdp.discount).objective
+    objective = bellman_system(Experience(data, mdp.starts, mdp.policy, mdp.discount), mdp.features()).objective
     reached = {1: -np.inf, -1: -np.inf}
     for start in (truth, center):
         for sign in reached:
@@ -88,7 +90,7 @@ def test_no_point_of_the_exact_set_lies_beyond_the_ends(radius, bernoulli):
 @pytest.mark.parametrize("radius", ["certified", "symmetric", "empirical-bernstein"])
 def test_more_rounds_never_widen(radius):
     mdp, data, facts = planted(trajectories=40)
-    interval = bound_prepared(prepared(mdp, data), assumptions=replace(facts, symmetric_noise=True), radius=radius)
+    interval = prepared(mdp, data).assuming(replace(facts, symmetric_noise=True)).bound(radius=radius)
     part = interval.certificates[0]
     tight, objective = part.tightening.tight, part.upper.objective
     inside = part.upper.point
@@ -109,7 +111,7 @@ def test_more_rounds_never_widen(radius):
 def test_weaker_assumptions_never_narrow():
     mdp, data, facts = planted(features=5, trajectories=40)
     ready = prepared(mdp, data)
-    base = bound_prepared(ready, assumptions=facts)
+    base = ready.assuming(facts).bound()
     weaker = {
         "norm bound": replace(facts, norm_bound=1.2 * facts.norm_bound),
         "twice the norm bound": replace(facts, norm_bound=2 * facts.norm_bound),
@@ -124,11 +126,11 @@ def test_weaker_assumptions_never_narrow():
     }
     width = base.upper - base.lower
     for name, assumptions in weaker.items():
-        other = bound_prepared(ready, assumptions=assumptions)
+        other = ready.assuming(assumptions).bound()
         assert other.lower <= base.lower + 1e-3 * width and other.upper >= base.upper - 1e-3 * width, name
         assert other.check(), name
     for delta in (0.09, 0.05, 0.001):
-        other = bound_prepared(ready, assumptions=facts, delta=delta)
+        other = ready.assuming(facts).bound(delta=delta)
         assert other.lower <= base.lower + 1e-4 * width and other.upper >= base.upper - 1e-4 * width, delta
 
 
@@ -136,7 +138,7 @@ def test_the_event_decides_the_iteration_and_not_the_other_way_round():
     """The rates of the envelope do not change from round to round, nor with a norm bound relative to the data."""
     mdp, data, facts = planted(trajectories=100)
     ready = prepared(mdp, data)
-    relative = bound_prepared(ready, assumptions=replace(facts, norm_bound=aope.RelativeNorm(2.0)))
+    relative = ready.assuming(replace(facts, norm_bound=aope.RelativeNorm(2.0))).bound()
     part = relative.certificates[0]
     rates = part.tightening.tight.evidence[0].envelope.rates
     declared = relative.ranges.residual_width
@@ -146,7 +148,7 @@ def test_the_event_decides_the_iteration_and_not_the_other_way_round():
     assert relative.check()
 
 
-def tampered(part: aope.ClassCertificates):
+def tampered(part: aope.bounds.ClassCertificates):
     tightening = part.tightening
     last = tightening.rounds[-1]
     yield (
@@ -165,7 +167,7 @@ def tampered(part: aope.ClassCertificates):
 
 def test_a_changed_proof_is_caught():
     mdp, data, facts = planted(trajectories=40)
-    part = bound_prepared(prepared(mdp, data), assumptions=facts).certificates[0]
+    part = prepared(mdp, data).assuming(facts).bound().certificates[0]
     assert len(part.tightening.rounds) > 1 and part.check()
     for name, changed in tampered(part):
         assert not changed.check(), name
@@ -174,14 +176,14 @@ def test_a_changed_proof_is_caught():
 def test_a_class_without_q_is_refuted_with_a_proof():
     mdp, data, facts = planted(trajectories=60)
     interval = aope.bound_value(
-        data, mdp.starts, mdp.policy, assumptions=facts, kernel=aope.Gaussian(1.0), features=aope.RandomFourier(2, 3.0)
+        aope.Problem(data, mdp.starts, mdp.policy, facts), kernel=aope.Gaussian(1.0), features=aope.RandomFourier(2, 3.0)
     )
     assert interval.status is aope.Status.INCONSISTENT
     assert interval.certificates[0].upper.status is SolveStatus.EMPTY
     assert interval.check()
     wide = replace(facts, misfit=3.0, norm_bound=50.0)
     again = aope.bound_value(
-        data, mdp.starts, mdp.policy, assumptions=wide, kernel=aope.Gaussian(1.0), features=aope.RandomFourier(2, 3.0)
+        aope.Problem(data, mdp.starts, mdp.policy, wide), kernel=aope.Gaussian(1.0), features=aope.RandomFourier(2, 3.0)
     )
     assert again.status is not aope.Status.INCONSISTENT
     assert again.lower <= mdp.value <= again.upper
@@ -194,10 +196,7 @@ def test_an_rkhs_in_coordinates_contains_the_exact_interval(landmarks):
     facts = replace(facts, norm_bound=10.0)
     exact, found = (
         aope.bound_value(
-            data,
-            mdp.starts,
-            mdp.policy,
-            assumptions=facts,
+            aope.Problem(data, mdp.starts, mdp.policy, facts),
             kernel=aope.Gaussian(1.0),
             features=aope.KernelSections(aope.Gaussian(1.5), size),
         )
@@ -211,16 +210,16 @@ def test_an_rkhs_in_coordinates_contains_the_exact_interval(landmarks):
 def test_symmetric_noise_must_be_declared():
     mdp, data, facts = planted()
     with pytest.raises(aope.InvalidInput, match="symmetric_noise"):
-        bound_prepared(prepared(mdp, data), assumptions=facts, radius="symmetric")
-    interval = bound_prepared(prepared(mdp, data), assumptions=replace(facts, symmetric_noise=True), radius="symmetric")
+        prepared(mdp, data).assuming(facts).bound(radius="symmetric")
+    interval = prepared(mdp, data).assuming(replace(facts, symmetric_noise=True)).bound(radius="symmetric")
     assert interval.guarantee is aope.Guarantee.FINITE_SAMPLE_DECLARED_NOISE
-    assert any("symmetric" in line for line in interval.premises)
+    assert any("symmetric" in line.text for line in interval.premises)
 
 
 def test_identification_is_reported():
     """Few rows leave a direction open, many close all of them."""
     few, many = (
-        bound_prepared(prepared(mdp, data), assumptions=facts).certificates[0].tightening.identification
+        prepared(mdp, data).assuming(facts).bound().certificates[0].tightening.identification
         for mdp, data, facts in (planted(features=8, trajectories=4), planted(features=4, trajectories=200))
     )
     assert few < 0 < many
@@ -235,13 +234,7 @@ def test_a_tabular_problem_needs_no_norm_bound():
     data = mdp.sample_trajectories(np.full((3, 2), 0.5), 200, 50, np.random.default_rng(0))
     facts = aope.Assumptions(discount=0.8, reward_range=(0, 1))
     azuma, certified = aope.bound_ladder(
-        data,
-        mdp.starts(),
-        policy,
-        assumptions=facts,
-        kernel=aope.Tabular(),
-        features=features,
-        radii=("azuma", "certified"),
+        aope.Problem(data, mdp.starts(), policy, facts), kernel=aope.Tabular(), features=features, radii=("azuma", "certified")
     )
     rounds = certified.certificates[0].tightening.rounds
     assert rounds[-1].residual_bound < 0.6 * rounds[0].residual_bound
@@ -257,10 +250,7 @@ def test_without_any_noise_the_value_is_known(radius):
     policy = mdp.policy(table)
     facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), reward_noise=False, symmetric_noise=True)
     interval = aope.bound_value(
-        mdp.sample_iid(200, np.random.default_rng(0)),
-        mdp.starts(),
-        policy,
-        assumptions=facts,
+        aope.Problem(mdp.sample_iid(200, np.random.default_rng(0)), mdp.starts(), policy, facts),
         kernel=aope.Tabular(),
         features=aope.TabularFeatures.grid(np.arange(3.0), policy.action_vectors, intercept=False),
         radius=radius,
@@ -272,7 +262,7 @@ def test_without_any_noise_the_value_is_known(radius):
 @pytest.mark.parametrize("radius", ["certified", "certified-cut", "empirical-bernstein"])
 def test_two_rows_say_nothing(radius):
     mdp, data, facts = planted()
-    two = bound_prepared(prepared(mdp, data.rows(slice(0, 2))), assumptions=replace(facts, norm_bound=None), radius=radius)
+    two = prepared(mdp, data.rows(slice(0, 2))).assuming(replace(facts, norm_bound=None)).bound(radius=radius)
     assert two.status is aope.Status.VACUOUS and two.check()
 
 
@@ -281,12 +271,9 @@ def test_everything_that_bounds_a_residual_is_listed():
     mdp, data, facts = planted()
     ready = prepared(mdp, data)
     for radius in ("certified", "empirical-bernstein", "self-normalized"):
-        assert (
-            "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared."
-            in bound_prepared(ready, assumptions=facts, radius=radius).assumed()
-        )
-    plain = bound_prepared(ready, assumptions=facts, radius="azuma").assumed()
+        assert "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared." in ready.assuming(facts).bound(radius=radius).premises
+    plain = ready.assuming(facts).bound(radius="azuma").premises
     assert not any("Every state lies" in line for line in plain)
     assert "The number of rows was not chosen by looking at the rows." in plain
-    looked = bound_prepared(ready, assumptions=facts, radius="azuma-anytime", planned=500).assumed()
+    looked = ready.assuming(facts).bound(radius="azuma-anytime", planned=500).premises
     assert not any("number of rows" in line for line in looked)

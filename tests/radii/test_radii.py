@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from accountable_ope import Assumptions, Gaussian, InvalidInput, v_statistic
+from accountable_ope import Assumptions, Gaussian, InvalidInput
 from accountable_ope.problem.assumptions import value_ranges
 from accountable_ope.radii.accounting import split_delta, start_radius
 from accountable_ope.radii.martingale import azuma
 from accountable_ope.radii.paper import hoeffding_u, hoeffding_v, largest_loss
 from accountable_ope.radii.registry import LADDER, RULES, Guarantee, RadiusInputs, radius_rule
+from accountable_ope.statistics import v_statistic
 
 COUNTS = st.integers(2, 10**6)
 DELTAS = st.floats(1e-6, 0.999)

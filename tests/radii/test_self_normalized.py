@@ -8,18 +8,19 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, random_tabular
 from accountable_ope.kernels.kernel import FiniteRank, block
+from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.self_normalized import BALANCE, self_normalized_statistic
 from accountable_ope.statistics.bellman import bellman_system
 
 MDP = PlantedMDP(seed=1, features=5, discount=0.9)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4)
-SYSTEM = bellman_system(DATA, MDP.starts, MDP.policy, MDP.features(), 0.9)
+SYSTEM = bellman_system(Experience(DATA, MDP.starts, MDP.policy, 0.9), MDP.features())
 
 
 @pytest.mark.parametrize("kernel", [aope.Gaussian(1.0), aope.RandomFeatureKernel(20, 1.0, seed=2), aope.Laplace(2.0)], ids=repr)
 def test_the_dense_formula(kernel):
     width, delta, planned = 3.0, 0.1, 500
-    found = self_normalized_statistic(SYSTEM, kernel, aope.kernel_statistic(SYSTEM, kernel), width, delta, planned)
+    found = self_normalized_statistic(SYSTEM, kernel, aope.statistics.kernel_statistic(SYSTEM, kernel), width, delta, planned)
     n = len(DATA)
     K = block(kernel, SYSTEM.points, SYSTEM.points)
     c = BALANCE / ((width / 2) ** 2 * planned)
@@ -35,8 +36,8 @@ def test_the_tabular_kernel_needs_no_large_matrix():
     policy = mdp.policy(np.full((3, 2), 0.5))
     features = aope.TabularFeatures.grid(np.arange(3.0), policy.action_vectors, intercept=False)
     data = mdp.sample_iid(300, np.random.default_rng(0))
-    system = bellman_system(data, mdp.starts(), policy, features, 0.5)
-    statistic = aope.kernel_statistic(system, aope.Tabular())
+    system = bellman_system(Experience(data, mdp.starts(), policy, 0.5), features)
+    statistic = aope.statistics.kernel_statistic(system, aope.Tabular())
     found = self_normalized_statistic(system, aope.Tabular(), statistic, 1.0, 0.1, 300)
     K = block(aope.Tabular(), system.points, system.points)
     inner = np.eye(300) + BALANCE / 300 * K
@@ -51,14 +52,11 @@ def test_many_rows_are_refused_for_an_exact_kernel():
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), norm_bound=1.0)
     with pytest.raises(aope.InvalidInput, match="refused above 12000 rows"):
         aope.bound_value(
-            data,
-            aope.StartStates(rows[:1]),
-            policy,
-            assumptions=facts,
+            aope.Problem(data, aope.StartStates(rows[:1]), policy, facts),
             kernel=aope.Gaussian(1.0),
             features=aope.RandomFourier(2),
             radius="self-normalized",
-            options=aope.TileOptions(single_precision=True),
+            options=aope.statistics.TileOptions(single_precision=True),
         )
 
 
@@ -68,10 +66,7 @@ def test_it_is_far_tighter_than_theorem_a_where_norm_and_box_bound_residuals():
     )
     data = MDP.sample(np.random.default_rng(1), trajectories=40)
     azuma, found = aope.bound_ladder(
-        data,
-        MDP.starts,
-        MDP.policy,
-        assumptions=facts,
+        aope.Problem(data, MDP.starts, MDP.policy, facts),
         kernel=aope.Gaussian(1.0),
         features=MDP.features(),
         radii=("azuma", "self-normalized"),

@@ -12,7 +12,6 @@ import pytest
 
 import accountable_ope.statistics.bellman
 from accountable_ope import (
-    BellmanSystem,
     DeterministicPolicy,
     DiscretePolicy,
     InvalidInput,
@@ -23,9 +22,9 @@ from accountable_ope import (
     TabularFeatures,
     TabulatedPolicy,
     Transitions,
-    bellman_residuals,
-    bellman_system,
 )
+from accountable_ope.problem.problem import Experience
+from accountable_ope.statistics import BellmanSystem, bellman_residuals, bellman_system
 from accountable_ope.statistics.bellman import expected_features
 from accountable_ope.validation import FloatArray
 from reference import explicit_system
@@ -69,7 +68,7 @@ def test_system_equals_explicit_loops(intercept: bool, discount: float) -> None:
         cosines = [math.cos(float(w[k] @ x) + b[k]) / math.sqrt(5) for k in range(5)]
         return np.array(cosines + [1.0] * intercept)
 
-    system = bellman_system(data, starts, POLICY, features, discount)
+    system = bellman_system(Experience(data, starts, POLICY, discount), features)
     expected = explicit_system(data, starts, lambda s: softmax(s[None])[0], VECTORS, feature, discount)
     assert system.residuals == pytest.approx(expected.Z, abs=1e-13)
     assert system.target == pytest.approx(expected.v, abs=0)
@@ -96,21 +95,21 @@ def test_box_moments_are_second_moments_over_data_next_and_start_points() -> Non
         moments(after, np.full(len(after), 1 / len(after))),
         moments(start, starts.weights),
     ]
-    system = bellman_system(data, starts, POLICY, features, DISCOUNT)
+    system = bellman_system(Experience(data, starts, POLICY, DISCOUNT), features)
     assert system.box_moments == pytest.approx(sum(parts) / 3, abs=1e-13)
 
 
 def test_terminal_next_states_are_worth_nothing() -> None:
     data = transitions(terminated=1.0)
     features = RandomFourier(4, seed=0)
-    system = bellman_system(data, start_states(), POLICY, features, DISCOUNT)
+    system = bellman_system(Experience(data, start_states(), POLICY, DISCOUNT), features)
     assert system.residuals[:, :4] == pytest.approx(features(system.points), abs=0)
     assert system.residuals[:, 4].tolist() == [1.0] * 30
 
 
 def test_rows_that_are_not_terminated_go_on() -> None:
     data = transitions(terminated=0.3)
-    system = bellman_system(data, start_states(), POLICY, RandomFourier(4, seed=0), DISCOUNT)
+    system = bellman_system(Experience(data, start_states(), POLICY, DISCOUNT), RandomFourier(4, seed=0))
     assert system.residuals[:, -1] == pytest.approx(np.where(data.terminated, 1.0, 1 - DISCOUNT), abs=1e-15)
     assert 0 < data.terminated.sum() < len(data)
 
@@ -119,7 +118,7 @@ def test_a_truncated_episode_differs_from_a_terminated_one_in_its_last_row_only(
     data = transitions(n=6, terminated=0.0)
     ended = Transitions(data.states, data.actions, data.rewards, data.next_states, terminated=[0, 0, 0, 0, 0, 1])
     features = RandomFourier(4, seed=0)
-    truncated, terminated = (bellman_system(one, start_states(), POLICY, features, DISCOUNT) for one in (data, ended))
+    truncated, terminated = (bellman_system(Experience(one, start_states(), POLICY, DISCOUNT), features) for one in (data, ended))
     assert np.array_equal(truncated.residuals[:5], terminated.residuals[:5])
     after = expected_features(features, data.next_states[5:], POLICY)[0]
     assert terminated.residuals[5, :4] - truncated.residuals[5, :4] == pytest.approx(DISCOUNT * after, abs=1e-14)
@@ -134,7 +133,9 @@ def test_precomputed_features_equal_the_same_features_evaluated() -> None:
         expected_features(features, starts.states, POLICY),
     )
     assert_same(
-        bellman_system(data, starts, POLICY, given, DISCOUNT), bellman_system(data, starts, POLICY, features, DISCOUNT), 1e-14
+        bellman_system(Experience(data, starts, POLICY, DISCOUNT), given),
+        bellman_system(Experience(data, starts, POLICY, DISCOUNT), features),
+        1e-14,
     )
 
 
@@ -144,7 +145,9 @@ def test_tabulated_policy_equals_the_discrete_one() -> None:
     table = TabulatedPolicy(states, softmax(states), VECTORS)
     features = RandomFourier(5, seed=2)
     assert_same(
-        bellman_system(data, starts, table, features, DISCOUNT), bellman_system(data, starts, POLICY, features, DISCOUNT), 1e-14
+        bellman_system(Experience(data, starts, table, DISCOUNT), features),
+        bellman_system(Experience(data, starts, POLICY, DISCOUNT), features),
+        1e-14,
     )
 
 
@@ -153,7 +156,9 @@ def test_action_vectors_equal_action_indices() -> None:
     vectors = Transitions(data.states, VECTORS[data.actions], data.rewards, data.next_states, data.terminated)
     features = RandomFourier(5, seed=2)
     assert_same(
-        bellman_system(vectors, starts, POLICY, features, DISCOUNT), bellman_system(data, starts, POLICY, features, DISCOUNT), 0.0
+        bellman_system(Experience(vectors, starts, POLICY, DISCOUNT), features),
+        bellman_system(Experience(data, starts, POLICY, DISCOUNT), features),
+        0.0,
     )
 
 
@@ -168,7 +173,9 @@ def test_deterministic_policy_is_a_discrete_one_with_certain_actions() -> None:
     vectors = Transitions(data.states, VECTORS[data.actions], data.rewards, data.next_states, data.terminated)
     features = RandomFourier(5, seed=2)
     assert_same(
-        bellman_system(vectors, starts, act, features, DISCOUNT), bellman_system(data, starts, certain, features, DISCOUNT), 1e-14
+        bellman_system(Experience(vectors, starts, act, DISCOUNT), features),
+        bellman_system(Experience(data, starts, certain, DISCOUNT), features),
+        1e-14,
     )
 
 
@@ -196,16 +203,16 @@ def test_draws_do_not_depend_on_the_size_of_blocks(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(accountable_ope.statistics.bellman, "ROWS_AT_ONCE", 7)
     assert expected_features(features, states, policy) == pytest.approx(whole, abs=1e-15)
     data = transitions()
-    in_blocks = bellman_system(data, start_states(), POLICY, features, DISCOUNT)
+    in_blocks = bellman_system(Experience(data, start_states(), POLICY, DISCOUNT), features)
     monkeypatch.undo()
-    assert_same(in_blocks, bellman_system(data, start_states(), POLICY, features, DISCOUNT), 1e-15)
+    assert_same(in_blocks, bellman_system(Experience(data, start_states(), POLICY, DISCOUNT), features), 1e-15)
 
 
 def test_residuals_of_a_function_equal_the_system_at_its_coefficients() -> None:
     data, starts = transitions(), start_states()
     features = RandomFourier(5, seed=2)
     theta = np.random.default_rng(3).normal(size=6)
-    system = bellman_system(data, starts, POLICY, features, DISCOUNT)
+    system = bellman_system(Experience(data, starts, POLICY, DISCOUNT), features)
 
     def q(states: FloatArray, actions: FloatArray) -> FloatArray:
         return features(np.column_stack([states, VECTORS[actions]])) @ theta[:5] + theta[5]
@@ -252,40 +259,44 @@ class BrokenFeatures:
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "start states of another width": (
-        lambda: bellman_system(transitions(), StartStates(np.zeros((2, 3))), POLICY, RandomFourier(2), DISCOUNT),
+        lambda: bellman_system(Experience(transitions(), StartStates(np.zeros((2, 3))), POLICY, DISCOUNT), RandomFourier(2)),
         "`start states` must have as many columns as `states` (2). Got 3.",
     ),
     "precomputed for other data": (
         lambda: bellman_system(
-            transitions(), start_states(), POLICY, Precomputed(np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((4, 2))), DISCOUNT
+            Experience(transitions(), start_states(), POLICY, DISCOUNT),
+            Precomputed(np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((4, 2))),
         ),
         "Precomputed features must have 30 data rows and 4 start rows. Got 2 and 4.",
     ),
     "precomputed for other starts": (
         lambda: bellman_system(
-            transitions(), start_states(), POLICY, Precomputed(np.zeros((30, 2)), np.zeros((30, 2)), np.zeros((1, 2))), DISCOUNT
+            Experience(transitions(), start_states(), POLICY, DISCOUNT),
+            Precomputed(np.zeros((30, 2)), np.zeros((30, 2)), np.zeros((1, 2))),
         ),
         "Precomputed features must have 30 data rows and 4 start rows. Got 30 and 1.",
     ),
     "features nan": (
-        lambda: bellman_system(transitions(), start_states(), POLICY, BrokenFeatures(math.nan, 2), DISCOUNT),
+        lambda: bellman_system(Experience(transitions(), start_states(), POLICY, DISCOUNT), BrokenFeatures(math.nan, 2)),
         "`features` has 60 NaN or infinite entries, first in row 0.",
     ),
     "features of another shape": (
-        lambda: bellman_system(transitions(), start_states(), POLICY, BrokenFeatures(0.0, 3), DISCOUNT),
+        lambda: bellman_system(Experience(transitions(), start_states(), POLICY, DISCOUNT), BrokenFeatures(0.0, 3)),
         "`features` must give shape (30, 2). Got (30, 3).",
     ),
     "unlisted points": (
-        lambda: bellman_system(transitions(), start_states(), POLICY, TabularFeatures(np.zeros((1, 4))), DISCOUNT),
+        lambda: bellman_system(Experience(transitions(), start_states(), POLICY, DISCOUNT), TabularFeatures(np.zeros((1, 4)))),
         "TabularFeatures does not list 30 of the points",
     ),
     "policy with other action vectors than the data": (
         lambda: bellman_system(
-            Transitions(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(3), np.zeros((3, 2))),
-            start_states(),
-            DeterministicPolicy(lambda states: np.zeros((len(states), 1))),
+            Experience(
+                Transitions(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(3), np.zeros((3, 2))),
+                start_states(),
+                DeterministicPolicy(lambda states: np.zeros((len(states), 1))),
+                DISCOUNT,
+            ),
             RandomFourier(2),
-            DISCOUNT,
         ),
         "columns",
     ),

@@ -16,27 +16,30 @@ from hypothesis.extra.numpy import arrays
 
 import reference
 from accountable_ope import (
-    BellmanSystem,
     DiscretePolicy,
     Gaussian,
     InvalidFile,
     InvalidInput,
-    Kernel,
-    KernelStatistic,
     Laplace,
     Product,
     RandomFourier,
     StartStates,
     Tabular,
-    TileOptions,
     Transitions,
+)
+from accountable_ope.kernels import Kernel
+from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.problem import Experience
+from accountable_ope.statistics import (
+    BellmanSystem,
+    KernelStatistic,
+    TileOptions,
     bellman_system,
     kernel_statistic,
     kernel_statistics,
     u_statistic,
     v_statistic,
 )
-from accountable_ope.kernels.kernel import block
 from accountable_ope.statistics.engines.finite_rank import reduce_pairs
 from accountable_ope.statistics.engines.tiles import pair_sums
 from accountable_ope.validation import FloatArray
@@ -202,7 +205,9 @@ def system(seed: int = 0, n: int = 40, reward_scale: float = 1.0, features: int 
         terminated=rng.uniform(size=n) < 0.1,
     )
     policy = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), [[-1.0], [1.0]])
-    return bellman_system(data, StartStates(rng.uniform(-1, 1, size=(3, 2))), policy, RandomFourier(features, seed=seed), 0.9)
+    return bellman_system(
+        Experience(data, StartStates(rng.uniform(-1, 1, size=(3, 2))), policy, 0.9), RandomFourier(features, seed=seed)
+    )
 
 
 def test_losses_are_the_statistics_of_the_residuals() -> None:
