@@ -83,6 +83,8 @@ def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
+    >>> from accountable_ope import Gaussian
+    >>> from accountable_ope.kernels.kernel import block
     >>> block(Gaussian(1.0), np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])).round(4)
     array([[1.    , 0.3679]])
     """

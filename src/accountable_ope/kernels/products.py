@@ -106,6 +106,7 @@ def kernel_product(
     --------
     >>> import numpy as np
     >>> from accountable_ope import Tabular
+    >>> from accountable_ope.kernels.products import kernel_product
     >>> kernel_product(Tabular(), np.array([[0.0], [1.0], [0.0]]), np.array([1.0, 2.0, 3.0]))
     array([4., 2., 4.])
     """
