@@ -7,6 +7,7 @@ An interval for a normalized return comes from two of them, at delta / 2 each: X
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -186,8 +187,7 @@ def hcope_interval(samples: Samples, delta: float) -> Range:
     >>> lower < 0.5 < upper
     True
     """
-    half = 0.5 * probability_level(delta)
-    return _two_sided(split_hcope_lower(samples.x, half), split_hcope_lower(samples.mirrored, half))
+    return _two_sided(split_hcope_lower, samples, delta)
 
 
 def betting_lower(x: ArrayLike, delta: float) -> float:
@@ -277,8 +277,7 @@ def betting_interval(samples: Samples, delta: float) -> Range:
     >>> lower < 0.5 < upper
     True
     """
-    half = 0.5 * probability_level(delta)
-    return _two_sided(betting_lower(samples.x, half), betting_lower(samples.mirrored, half))
+    return _two_sided(betting_lower, samples, delta)
 
 
 def predictable_bets(x: FloatArray) -> FloatArray:
@@ -290,9 +289,10 @@ def predictable_bets(x: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(2 * math.log(1 / DESIGN_LEVEL) / (len(x) * before)))
 
 
-def _two_sided(lower: float, mirrored: float) -> Range:
+def _two_sided(lower: Callable[[FloatArray, float], float], samples: Samples, delta: float) -> Range:
     """Both ends; a normalized return is in [0, 1], so each is cut to that side. They cross when one of them must be wrong."""
-    return max(lower, 0.0), min(1.0 - mirrored, 1.0)
+    half = 0.5 * probability_level(delta)
+    return max(lower(samples.x, half), 0.0), min(1.0 - lower(samples.mirrored, half), 1.0)
 
 
 def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:
