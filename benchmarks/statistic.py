@@ -21,7 +21,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from accountable_ope.kernels.kernel import Gaussian
-from accountable_ope.statistics.engines.tiles import TileOptions, pair_sums
+from accountable_ope.kernels.products import TileOptions
+from accountable_ope.statistics.engines.tiles import pair_sums
 
 Matrix = np.ndarray[Any, np.dtype[Any]]
 Method = Callable[[], Matrix]

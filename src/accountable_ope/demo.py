@@ -16,7 +16,7 @@ from .problem.assumptions import Assumptions
 from .problem.policy import TabulatedPolicy
 from .problem.problem import Problem
 from .problem.transitions import Transitions
-from .statistics.engines.tiles import Progress
+from .kernels.products import Progress
 
 FOLDER = "data"
 DEMO_COMMAND = (

@@ -23,7 +23,8 @@ from accountable_ope.kernels.kernel import block
 from accountable_ope.kernels.random_features import RandomFeatureKernel
 from accountable_ope.problem.problem import Experience
 from accountable_ope.programs.lagrangian import ball
-from accountable_ope.radii.wild import kernel_product, wild_radius
+from accountable_ope.radii.wild import wild_radius
+from accountable_ope.kernels.products import kernel_product
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=20)

@@ -25,7 +25,8 @@ from accountable_ope.radii.martingale import azuma, azuma_anytime
 from accountable_ope.radii.registry import RULES
 from accountable_ope.report.monitor_plot import monitor_figure
 from accountable_ope.statistics.engines.growing import cross_sums, extend_sums
-from accountable_ope.statistics.engines.tiles import TileOptions, pair_sums
+from accountable_ope.kernels.products import TileOptions
+from accountable_ope.statistics.engines.tiles import pair_sums
 
 MDP = PlantedMDP(seed=1, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=12, length=50)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from accountable_ope.environments.control_task import (
     ControlTask,
     Step,
-    cut_normal,
     draw_actions,
     draw_starts,
     monte_carlo_value,
     roll_out,
 )
+from accountable_ope.environments.draws import cut_normal
 from accountable_ope.environments.inverted_pendulum import FALLEN, InvertedPendulum
 from accountable_ope.environments.puck_mountain import PuckMountain
 from accountable_ope.errors import InvalidInput

@@ -84,8 +84,8 @@ def relative_error(found: FloatArray, expected: FloatArray) -> float:
 
 def test_far_spread_points_take_differences_and_the_others_a_product() -> None:
     names = {name: type(KERNELS[name][0].prepare(x, x, np.float64)).__name__ for name in KERNELS for x in [points_for(name, 37)]}
-    assert names["gaussian far spread"] == "_DifferenceTiles"
-    assert names["gaussian"] == names["gaussian per dimension"] == "_ProductTiles"
+    assert names["gaussian far spread"] == "DifferenceTiles"
+    assert names["gaussian"] == names["gaussian per dimension"] == "ExponentTiles"
 
 
 @pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: "x".join(map(str, tiles)))

@@ -7,6 +7,7 @@ An interval for a normalized return comes from two of them, at delta / 2 each: X
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,33 @@ def hcope_lower(x: ArrayLike, threshold: float, delta: float) -> float:
         rho >= mean(Y) - 7 c log(2/delta) / (3 (n - 1)) - (c / n) sqrt( log(2/delta) / (n - 1) sum_ij (Y_i/c - Y_j/c)^2 ),
     where the root is sqrt(2 var(Y) log(2/delta) / n) with the unbiased variance: Maurer and Pontil's empirical Bernstein bound
     of Y / c in [0, 1], and E Y <= E X. As mean(Y) <= c, the bound never exceeds c: with a threshold far below the mean it says
-    nothing, however many episodes there are. c must be chosen without looking at these X (`choose_threshold`).
+    nothing, however many episodes there are.
+
+    Parameters
+    ----------
+    x : array (n,)
+        X, at least 0, n >= 2.
+    threshold : float
+        c, positive, chosen without looking at these X (`choose_threshold`).
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few X, one is negative, or a number is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import hcope_lower
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> 0.4 < hcope_lower(x, threshold=1.0, delta=0.1) < 0.5
+    True
     """
     values, c, level = _samples(x, least=2), positive(threshold, "threshold"), probability_level(delta)
     return _hcope(np.minimum(values, c), c, len(values), level)
@@ -47,6 +74,31 @@ def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     f(c) = mean(Y) - 7 c log(2/delta) / (3 (n_post - 1)) - sqrt(2 var(Y) log(2/delta) / n_post), Y = min(x_pre, c). Between two
     neighboring values of x_pre, Y is affine in c, the mean affine and the standard deviation a norm of an affine function: f is
     concave there, and its maximum is found in closed form. Above the largest value only the second term changes, for the worse.
+
+    Parameters
+    ----------
+    x_pre : array (N,)
+        At least 0, N >= 2.
+    n_post : int
+        At least 2.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        c, positive.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few samples, one is negative, or a number is out of range.
+
+    Examples
+    --------
+    >>> from accountable_ope.baselines import choose_threshold
+    >>> choose_threshold([0.5, 1.0, 1.5, 40.0], n_post=1000, delta=0.1) <= 40.0
+    True
     """
     values, level = np.sort(_samples(x_pre, least=2)), probability_level(delta)
     later, log = whole(n_post, "n_post", least=2), math.log(2 / level)
@@ -78,6 +130,29 @@ def split_hcope_lower(x: ArrayLike, delta: float) -> float:
 
     The order of the samples matters in so far as the first ones choose. As the choice depends on delta, bounds at different
     deltas need not be nested.
+
+    Parameters
+    ----------
+    x : array (n,)
+        At least 0, n >= 4.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few X, one is negative, or `delta` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import split_hcope_lower
+    >>> split_hcope_lower(np.random.default_rng(0).uniform(size=1000), delta=0.1) < 0.5
+    True
     """
     values = _samples(x, least=4)
     cut = max(2, math.ceil(EARLIER_SHARE * len(values)))
@@ -85,9 +160,34 @@ def split_hcope_lower(x: ArrayLike, delta: float) -> float:
 
 
 def hcope_interval(samples: Samples, delta: float) -> Range:
-    """[lower(X), 1 - lower(mirrored X)] by `split_hcope_lower` at delta / 2 each, cut to [0, 1] (see `_two_sided`)."""
-    half = 0.5 * probability_level(delta)
-    return _two_sided(split_hcope_lower(samples.x, half), split_hcope_lower(samples.mirrored, half))
+    """[lower(X), 1 - lower(mirrored X)] by `split_hcope_lower` at delta / 2 each, cut to [0, 1].
+
+    Parameters
+    ----------
+    samples : Samples
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    tuple of two floats
+        They cross when one of them must be wrong.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are fewer than four samples, one is negative, or `delta` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import Samples, hcope_interval
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> lower, upper = hcope_interval(Samples(x, 1 - x), delta=0.1)
+    >>> lower < 0.5 < upper
+    True
+    """
+    return _two_sided(split_hcope_lower, samples, delta)
 
 
 def betting_lower(x: ArrayLike, delta: float) -> float:
@@ -105,6 +205,29 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
 
     Only X >= 0 and the mean given the past are used: no independence. The result depends on the order, which must be that of
     generation. n, and nothing else of the X to come, enters b_i. The bets do not depend on delta, so bounds are nested in it.
+
+    Parameters
+    ----------
+    x : array (n,)
+        At least 0, n >= 2, in the order of generation.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few X, one is negative, or `delta` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import betting_lower
+    >>> 0.4 < betting_lower(np.random.default_rng(1).uniform(size=1000), delta=0.1) < 0.5
+    True
     """
     values, level = _samples(x, least=2), probability_level(delta)
     bets = predictable_bets(values)
@@ -127,9 +250,34 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
 
 
 def betting_interval(samples: Samples, delta: float) -> Range:
-    """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1] (see `_two_sided`)."""
-    half = 0.5 * probability_level(delta)
-    return _two_sided(betting_lower(samples.x, half), betting_lower(samples.mirrored, half))
+    """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1].
+
+    Parameters
+    ----------
+    samples : Samples
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    tuple of two floats
+        They cross when one of them must be wrong.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are fewer than two samples, one is negative, or `delta` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import Samples, betting_interval
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> lower, upper = betting_interval(Samples(x, 1 - x), delta=0.1)
+    >>> lower < 0.5 < upper
+    True
+    """
+    return _two_sided(betting_lower, samples, delta)
 
 
 def predictable_bets(x: FloatArray) -> FloatArray:
@@ -141,9 +289,10 @@ def predictable_bets(x: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(2 * math.log(1 / DESIGN_LEVEL) / (len(x) * before)))
 
 
-def _two_sided(lower: float, mirrored: float) -> Range:
+def _two_sided(lower: Callable[[FloatArray, float], float], samples: Samples, delta: float) -> Range:
     """Both ends; a normalized return is in [0, 1], so each is cut to that side. They cross when one of them must be wrong."""
-    return max(lower, 0.0), min(1.0 - mirrored, 1.0)
+    half = 0.5 * probability_level(delta)
+    return max(lower(samples.x, half), 0.0), min(1.0 - lower(samples.mirrored, half), 1.0)
 
 
 def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:

@@ -34,7 +34,12 @@ Range = tuple[float, float]
 
 
 class Samples(NamedTuple):
-    """X and its mirror image, (N,) each, both at least 0; their means add up to 1."""
+    """X and its mirror image, both at least 0; their means add up to 1.
+
+    Attributes
+    ----------
+    x, mirrored : array (N,)
+    """
 
     x: FloatArray
     mirrored: FloatArray
@@ -44,10 +49,16 @@ class Samples(NamedTuple):
 class EpisodeReturns:
     """What importance sampling needs of every episode.
 
-    returns:      (N,) sum_{t<T} discount^t r_t, as logged.
-    log_weights:  (N,) log w of the whole episode; minus infinity where the target policy never acts so.
-    per_decision: X of the per-decision estimator.
-    return_range: (Rmin, Rmax).
+    Attributes
+    ----------
+    returns : array (N,)
+        sum_{t<T} discount^t r_t, as logged.
+    log_weights : array (N,)
+        log w of the whole episode; minus infinity where the target policy never acts so.
+    per_decision : Samples
+        X of the per-decision estimator.
+    return_range : tuple of two floats
+        (Rmin, Rmax).
     """
 
     returns: FloatArray
@@ -87,9 +98,40 @@ def episode_returns(
 ) -> EpisodeReturns:
     """The weighted returns of all episodes over `horizon` steps.
 
-    behavior:    pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
-    reward_range: every reward lies in it; also 0, where episodes terminate.
-    horizon:      T. Later rows are not used; an episode that is shorter must have terminated.
+    Parameters
+    ----------
+    data : Transitions
+        Whole episodes, at least two.
+    policy : Policy
+        The target policy, over a finite action set.
+    behavior : array (n,) or Policy
+        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
+    discount : float
+        In [0, 1].
+    reward_range : tuple of two floats
+        Every reward lies in it; also 0, where episodes terminate.
+    horizon : int
+        T. Later rows are not used; an episode that is shorter must have terminated.
+
+    Returns
+    -------
+    EpisodeReturns
+
+    Raises
+    ------
+    InvalidInput
+        Where data, policies and what is declared contradict each other or do not suffice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import episode_returns
+    >>> from accountable_ope.environments import chain
+    >>> mdp, uniform = chain(3, discount=0.9), np.full((3, 2), 0.5)
+    >>> data = mdp.sample_trajectories(uniform, episodes=10, length=4, rng=np.random.default_rng(0))
+    >>> target, behavior = mdp.policy([[0.2, 0.8]] * 3), mdp.policy(uniform)
+    >>> len(episode_returns(data, target, behavior, discount=0.9, reward_range=(0, 1), horizon=4))
+    10
     """
     steps = whole(horizon, "horizon", least=1)
     low, high = return_range(discount, reward_range, steps)
@@ -119,7 +161,32 @@ def episode_returns(
 
 
 def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
-    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps."""
+    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps.
+
+    Parameters
+    ----------
+    discount : float
+        In [0, 1].
+    reward_range : tuple of two floats
+        low < high.
+    horizon : int
+        T, at least 1.
+
+    Returns
+    -------
+    tuple of two floats
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> from accountable_ope.baselines import return_range
+    >>> return_range(0.5, (0, 1), horizon=3)
+    (0.0, 1.75)
+    """
     if not 0 <= number(discount, "discount") <= 1:
         raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
     low, high = ordered_pair(reward_range, "reward_range")
@@ -130,14 +197,69 @@ def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
 
 
 def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
-    """The most by which the value for ever can differ from the return over T steps: discount^T max |r| / (1 - discount)."""
+    """The most by which the value for ever can differ from the return over T steps: discount^T max |r| / (1 - discount).
+
+    Parameters
+    ----------
+    discount : float
+        In [0, 1].
+    reward_range : tuple of two floats
+        low < high.
+    horizon : int
+        T, at least 1.
+
+    Returns
+    -------
+    float
+        Infinity at a discount of 1.
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> from accountable_ope.baselines import truncation_gap
+    >>> truncation_gap(0.5, (0, 1), horizon=3)
+    0.25
+    """
     return_range(discount, reward_range, horizon)
     largest = max(map(abs, ordered_pair(reward_range, "reward_range")))
     return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
 
 
 def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy") -> FloatArray:
-    """(n,) the probability that the policy gives to the action of every row."""
+    """The probability that the policy gives to the action of every row.
+
+    Parameters
+    ----------
+    policy : Policy
+        Over a finite action set.
+    data : Transitions
+        With action indices.
+    name : str
+        What the policy is called in errors.
+
+    Returns
+    -------
+    array (n,)
+
+    Raises
+    ------
+    InvalidInput
+        Where the policy or the data have no finite action set, or the data have an action that the policy does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import taken_probabilities
+    >>> from accountable_ope.environments import bandit
+    >>> mdp = bandit(1, 2, seed=0)
+    >>> data = mdp.sample_iid(20, np.random.default_rng(0))
+    >>> set(taken_probabilities(mdp.policy([[0.25, 0.75]]), data).tolist()) == {0.25, 0.75}
+    True
+    """
     vectors = policy.action_vectors
     if vectors is None or not policy.exact:
         raise InvalidInput(

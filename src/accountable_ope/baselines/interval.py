@@ -30,6 +30,18 @@ class BaselineInterval:
     """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
 
     lower > upper refutes what was assumed, at level delta: most often the behavior probabilities are not the true ones.
+
+    Attributes
+    ----------
+    lower, upper : float
+    method : str
+    delta : float
+    episodes : int
+        How many were used.
+    estimand : str
+        What lies in the interval, in words.
+    assumed : tuple of str
+        What the interval rests on, in words.
     """
 
     lower: float
@@ -67,9 +79,49 @@ def importance_sampling_interval(
     No class of Q functions and no kernel is assumed; the behavior probabilities are. Weights multiply along an episode, so
     their variance can grow exponentially with the horizon.
 
-    behavior: pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
-    method:    "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
-    estimator: "per-decision", or "trajectory": one weight for the whole return, as the paper has it.
+    Parameters
+    ----------
+    data : Transitions
+        Whole episodes, at least two.
+    policy : Policy
+        The target policy, over a finite action set.
+    behavior : array (n,) or Policy
+        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
+    discount : float
+        In [0, 1].
+    reward_range : tuple of two floats
+        Every reward lies in it; also 0, where episodes terminate.
+    horizon : int
+        Later rows are not used; an episode that is shorter must have terminated.
+    method : str
+        "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
+    estimator : str
+        "per-decision", or "trajectory": one weight for the whole return, as the paper has it.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    BaselineInterval
+
+    Raises
+    ------
+    InvalidInput
+        Where data, policies and what is declared contradict each other or do not suffice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import importance_sampling_interval
+    >>> from accountable_ope.environments import chain
+    >>> mdp, uniform = chain(3, discount=0.9), np.full((3, 2), 0.5)
+    >>> data = mdp.sample_trajectories(uniform, episodes=200, length=4, rng=np.random.default_rng(0))
+    >>> target, behavior = mdp.policy([[0.4, 0.6]] * 3), mdp.policy(uniform)
+    >>> interval = importance_sampling_interval(
+    ...     data, target, behavior=behavior, discount=0.9, reward_range=(0, 1), horizon=4
+    ... )
+    >>> 0 <= interval.lower < interval.upper <= 3.44
+    True
     """
     level = probability_level(delta)
     if method not in METHODS:

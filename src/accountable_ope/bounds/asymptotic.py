@@ -24,6 +24,7 @@ import numpy as np
 from ..classes.function_class import Features, FunctionClass, as_classes, expected_features
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.problem import Problem
 from ..problem.statements import Statement, premise
 from ..programs.certificate import Certificate, SolveStatus
@@ -32,9 +33,8 @@ from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.registry import Grounds, Guarantee, LossKind, Radius, kernel_evidence, radius_rule
-from ..radii.wild import kernel_product, wild_radius
+from ..radii.wild import wild_radius
 from ..statistics.bellman import BellmanSystem
-from ..statistics.engines.tiles import Progress, TileOptions, part_of
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, probability_level
 from .ends import constraint_set, ends_of

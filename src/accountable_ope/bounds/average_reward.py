@@ -41,6 +41,7 @@ from ..classes.function_class import Features, FunctionClass, as_classes
 from ..classes.ranges import ResidualRange
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions, Range, ValueRanges
 from ..problem.contradictions import check_rewards
 from ..problem.policy import Policy
@@ -53,7 +54,6 @@ from ..radii.accounting import split_delta
 from ..radii.member import Member
 from ..radii.registry import Approach, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, ordered_pair, positive, probability_level
 from .ends import class_ends

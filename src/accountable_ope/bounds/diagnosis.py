@@ -15,13 +15,13 @@ from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
 from ..programs.extreme import least_correction
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..statistics.witness import Witness, witness
 from ..validation import FloatArray, probability_level

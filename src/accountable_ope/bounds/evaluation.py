@@ -13,13 +13,13 @@ from ..classes.function_class import Features, FunctionClass, as_classes
 from ..classes.ranges import residual_range
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions
 from ..problem.problem import Problem
 from ..radii.accounting import split_delta, start_radius
 from ..radii.member import Member
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from ..classes.features import RandomFourier
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import premise
 from ..programs.envelope import ConstantEnvelope
 from ..radii.accounting import split_delta, start_radius
 from ..radii.registry import Approach, LossKind, radius_rule
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..validation import number, probability_level
 from .ends import ends_of
 from .evaluation import evaluate, single_threaded

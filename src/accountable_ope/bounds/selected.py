@@ -7,9 +7,9 @@ from dataclasses import replace
 from ..classes.rkhs import KernelSections
 from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
+from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..validation import number, positive, probability_level
 from .interval import Interval
 from .premises import Choice

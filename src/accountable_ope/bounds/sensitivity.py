@@ -18,10 +18,10 @@ import numpy as np
 from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.problem import Problem
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
-from ..statistics.engines.tiles import Progress, TileOptions, part_of
 from ..validation import number, positive, probability_level, vector, whole
 from .evaluation import UNDECLARED_NORM, Evaluation, evaluate, refuse_unfit
 from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter, Prefix, RowsNeeded, RowsOutcome

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..classes.function_class import Features, as_classes
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
-from ..statistics.engines.tiles import Progress, TileOptions
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
 from .evaluation import evaluate, refuse_unfit

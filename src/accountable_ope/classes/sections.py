@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels.kernel import Kernel, block
+from ..programs.cholesky import pivoted_cholesky
 from ..validation import FloatArray
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -119,28 +120,15 @@ def pivoted_coordinates(
     """
     norms = residuals.squared_norms(kernel)
     size = len(residuals) + 1 if landmarks is None else min(landmarks, len(residuals) + 1)
-    L = np.zeros((len(residuals), size))
-    with_start = inner_products(kernel, residuals, starts) @ start_weights
     start_square = float(start_weights @ inner_products(kernel, starts, starts) @ start_weights)
-    used = 0
-    if start_square > 0:
-        L[:, 0] = with_start / np.sqrt(start_square)
-        used = 1
-    left = norms - L[:, 0] ** 2
-    chosen: list[int] = []
-    floor = tolerance * float(norms.max(initial=0.0))
-    while used < size:
-        pivot = int(np.argmax(left))
-        if left[pivot] <= floor:
-            break
-        column = inner_products(kernel, residuals, residuals.rows([pivot]))[:, 0]
-        column -= L[:, :used] @ L[pivot, :used]
-        L[:, used] = column / np.sqrt(left[pivot])
-        left -= L[:, used] ** 2
-        chosen.append(pivot)
-        left[chosen] = 0.0
-        used += 1
-    L = L[:, :used]
+    first = inner_products(kernel, residuals, starts) @ start_weights / np.sqrt(start_square) if start_square > 0 else None
+    L, chosen = pivoted_cholesky(
+        norms,
+        lambda pivot: inner_products(kernel, residuals, residuals.rows([pivot]))[:, 0],
+        rank=size,
+        floor=tolerance * float(norms.max(initial=0.0)),
+        first=first,
+    )
     basis = SectionBasis(kernel, starts, start_weights, start_square, residuals.rows(chosen), _factor(L[chosen], start_square))
     return SectionCoordinates(_missed(norms, L), UNIT * start_square, basis)
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..bounds.interval import ValueInterval
+    from ..kernels.products import Progress
     from ..problem.transitions import Transitions
     from ..report.document import Document
     from ..runner.run import Report
-    from ..statistics.engines.tiles import Progress
 
 EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT = 2, 3, 4
 

@@ -46,8 +46,8 @@ from .options import (
 if TYPE_CHECKING:
     from ..bounds.interval import ValueInterval
     from ..kernels.kernel import Kernel
+    from ..kernels.products import Progress, TileOptions
     from ..problem.transitions import Transitions
-    from ..statistics.engines.tiles import Progress, TileOptions
     from .inputs import Problem
 
 
@@ -103,8 +103,8 @@ def bound(
     """Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."""
     from ..bounds.selection import state_choice
     from ..bounds.value import DEFAULT_RADIUS, bound_ladder
+    from ..kernels.products import TileOptions
     from ..radii.registry import AVERAGE_LADDER, LADDER
-    from ..statistics.engines.tiles import TileOptions
     from .inputs import read_problem
 
     choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)

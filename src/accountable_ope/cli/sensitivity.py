@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
+    from ..kernels.products import Progress
     from ..report.document import Document
-    from ..statistics.engines.tiles import Progress
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
 
@@ -105,8 +105,8 @@ def sensitivity(
     """Show how the interval depends on each assumption, and where a decision made with it would flip."""
     from ..bounds.findings import Parameter
     from ..bounds.sensitivity import parameter_named, study
+    from ..kernels.products import TileOptions
     from ..report.document import ladder_document
-    from ..statistics.engines.tiles import TileOptions
     from ..validation import number, positive
     from .inputs import read_problem
     from .text import print_ladder

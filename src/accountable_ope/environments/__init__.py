@@ -10,7 +10,8 @@ from .puck_mountain import PuckMountain
 
 # The function hides the module of the same name as an attribute of this package; imports from that module work as ever.
 from .softmax import control_task, measured_value, softmax_policy
-from .tabular import TabularMDP, bandit, chain, clinic, mixture, random_tabular, rare_jump, softmax_table
+from .tabular import bandit, chain, clinic, mixture, random_tabular, rare_jump, softmax_table
+from .tabular_mdp import TabularMDP
 
 __all__ = [
     "ControlTask",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -11,6 +12,7 @@ from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, number, whole
+from .draws import draw_indices
 
 BATCH = 20_000
 """Episodes that are simulated side by side."""
@@ -27,10 +29,22 @@ class Step(NamedTuple):
 class ControlTask(Protocol):
     """A Markov decision process that can be simulated. States are scaled to about [-1, 1].
 
-    starts:       the start distribution itself: finitely many states, equally likely.
-    state_box:    lowest and highest value of every coordinate of every state that can occur.
-    reward_noise: whether the reward is random given (s, a).
-    horizon:      after this many steps a logged episode is cut off (truncated, not terminated).
+    Attributes
+    ----------
+    name : str
+    actions : array (A, k)
+        The vectors of the finite action set.
+    starts : StartStates
+        The start distribution itself: finitely many states, equally likely.
+    state_box : tuple of two tuples
+        Lowest and highest value of every coordinate of every state that can occur.
+    reward_range : tuple of two floats
+    reward_noise : bool
+        Whether the reward is random given (s, a).
+    terminates : bool
+        Whether episodes can end.
+    horizon : int
+        After this many steps a logged episode is cut off (truncated, not terminated).
     """
 
     @property
@@ -55,7 +69,16 @@ class ControlTask(Protocol):
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """A mean of independent returns, its standard error, and the most that cutting the returns off can have moved it."""
+    """A mean of independent returns.
+
+    Attributes
+    ----------
+    value : float
+    standard_error : float
+    episodes : int
+    cut_off : float
+        The most that cutting the returns off can have moved the mean.
+    """
 
     value: float
     standard_error: float
@@ -66,31 +89,46 @@ class MonteCarlo:
 def roll_out(
     task: ControlTask, policy: DiscretePolicy, rng: np.random.Generator, *, episodes: int, length: int | None = None
 ) -> Transitions:
-    """Episodes of at most `length` steps (the task's horizon), from start states drawn anew; a terminated one ends earlier.
+    """Episodes from start states drawn anew, in order of generation, one after the other.
 
-    Rows are in order of generation, one episode after the other.
+    Parameters
+    ----------
+    task : ControlTask
+    policy : DiscretePolicy
+        Draws the actions.
+    rng : numpy.random.Generator
+    episodes : int
+    length : int, optional
+        Steps after which an episode is cut off; None for the task's horizon. A terminated one ends earlier.
+
+    Returns
+    -------
+    Transitions
+
+    Raises
+    ------
+    InvalidInput
+        Where `episodes` or `length` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import PuckMountain, roll_out, softmax_policy
+    >>> policy = softmax_policy("puck-mountain", temperature=1.0)
+    >>> roll_out(PuckMountain(), policy, np.random.default_rng(0), episodes=2, length=3)
+    Transitions(6 rows, 2 episodes, 2-d states, 0 terminated)
     """
     count = whole(episodes, "episodes", least=1)
     steps = task.horizon if length is None else whole(length, "length", least=1)
-    states = draw_starts(task, rng, count)
-    alive = np.arange(count)
-    parts: list[tuple[IntArray, IntArray, FloatArray, IntArray, Step]] = []
-    for time in range(steps):
-        actions = draw_actions(policy, states, rng)
-        moved = task.step(states, actions, rng)
-        parts.append((alive, np.full(len(alive), time), states, actions, moved))
-        going = ~moved.terminated
-        alive, states = alive[going], moved.next_states[going]
-        if len(alive) == 0:
-            break
-    episode = np.concatenate([part[0] for part in parts])
-    order = np.lexsort((np.concatenate([part[1] for part in parts]), episode))
+    running, states, actions, moves = zip(*_steps(task, policy, rng, count, steps), strict=True)
+    episode = np.concatenate(running)
+    order = np.argsort(episode, kind="stable")  # stable: time order is kept within an episode
     return Transitions(
-        states=np.concatenate([part[2] for part in parts])[order],
-        actions=np.concatenate([part[3] for part in parts])[order],
-        rewards=np.concatenate([part[4].rewards for part in parts])[order],
-        next_states=np.concatenate([part[4].next_states for part in parts])[order],
-        terminated=np.concatenate([part[4].terminated for part in parts])[order],
+        states=np.concatenate(states)[order],
+        actions=np.concatenate(actions)[order],
+        rewards=np.concatenate([moved.rewards for moved in moves])[order],
+        next_states=np.concatenate([moved.next_states for moved in moves])[order],
+        terminated=np.concatenate([moved.terminated for moved in moves])[order],
         episodes=episode[order],
     )
 
@@ -106,7 +144,36 @@ def monte_carlo_value(
 ) -> MonteCarlo:
     """The mean discounted return over simulated episodes.
 
-    length: steps after which returns are cut off; None: until the rest is worth less than 1e-6 of the largest return.
+    Parameters
+    ----------
+    task : ControlTask
+    policy : DiscretePolicy
+    rng : numpy.random.Generator
+    discount : float
+        In [0, 1).
+    episodes : int
+        At least 2.
+    length : int, optional
+        Steps after which returns are cut off; None for as many as it takes until the rest is worth less than 1e-6 of the
+        largest return.
+
+    Returns
+    -------
+    MonteCarlo
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import PuckMountain, monte_carlo_value, softmax_policy
+    >>> policy = softmax_policy("puck-mountain", temperature=1.0)
+    >>> found = monte_carlo_value(PuckMountain(), policy, np.random.default_rng(0), discount=0.5, episodes=100)
+    >>> 0 < found.value < 2 and found.standard_error < 0.1
+    True
     """
     if not 0 <= number(discount, "discount") < 1:
         raise InvalidInput(f"`discount` must be in [0, 1). Got {discount!r}.")
@@ -133,28 +200,30 @@ def draw_starts(task: ControlTask, rng: np.random.Generator, count: int) -> Floa
 
 
 def draw_actions(policy: DiscretePolicy, states: FloatArray, rng: np.random.Generator) -> IntArray:
-    """One action index per state, by inversion."""
-    cumulative = np.cumsum(np.asarray(policy.probabilities(states), dtype=np.float64), axis=1)
-    drawn = rng.random(len(states))[:, None] * cumulative[:, -1:]
-    return np.asarray(np.minimum((drawn >= cumulative).sum(axis=1), cumulative.shape[1] - 1))
+    """One action index per state."""
+    return draw_indices(np.asarray(policy.probabilities(states), dtype=np.float64), rng)
 
 
-def cut_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Standard normal draws, cut at two: one step has a farthest reach, and so a range that can be declared."""
-    return np.asarray(np.clip(rng.standard_normal(shape), -2.0, 2.0))
+def _steps(
+    task: ControlTask, policy: DiscretePolicy, rng: np.random.Generator, count: int, length: int
+) -> Iterator[tuple[IntArray, FloatArray, IntArray, Step]]:
+    """The episodes that still run, their states, actions and what follows, step by step."""
+    states, running = draw_starts(task, rng, count), np.arange(count)
+    for _ in range(length):
+        actions = draw_actions(policy, states, rng)
+        moved = task.step(states, actions, rng)
+        yield running, states, actions, moved
+        going_on = ~moved.terminated
+        running, states = running[going_on], moved.next_states[going_on]
+        if len(running) == 0:
+            break
 
 
 def _returns(
     task: ControlTask, policy: DiscretePolicy, rng: np.random.Generator, count: int, discount: float, length: int
 ) -> FloatArray:
-    states, alive, weight = draw_starts(task, rng, count), np.arange(count), 1.0
-    returns = np.zeros(count)
-    for _ in range(length):
-        moved = task.step(states, draw_actions(policy, states, rng), rng)
-        returns[alive] += weight * moved.rewards
+    returns, weight = np.zeros(count), 1.0
+    for running, _, _, moved in _steps(task, policy, rng, count, length):
+        returns[running] += weight * moved.rewards
         weight *= discount
-        going = ~moved.terminated
-        alive, states = alive[going], moved.next_states[going]
-        if len(alive) == 0:
-            break
     return returns

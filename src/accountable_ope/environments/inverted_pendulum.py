@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import MissingExtra
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
-from .control_task import Step, cut_normal
+from .control_task import Step
+from .draws import cut_normal
 
 FRAME_SKIP = 2
 """Steps of the simulator per action, as in Gymnasium's InvertedPendulum-v5: 0.04 seconds."""
@@ -30,6 +31,26 @@ class InvertedPendulum:
     kept in [-1, 1]^4. The reward is 1 where the pole is up after the step; a fall, |angle| > 0.2, terminates and pays 0. The
     state is (x, angle, speed of x, angular speed) / scale. An episode starts in one of 100 states, every coordinate
     U(-0.01, 0.01) before scaling, drawn once and for all.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation in every scaled coordinate.
+    scale : tuple of four floats
+        What the coordinates are divided by.
+    horizon : int
+        After this many steps a logged episode is cut off.
+
+    Raises
+    ------
+    MissingExtra
+        In `step`, where MuJoCo or Gymnasium is not installed.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import InvertedPendulum
+    >>> InvertedPendulum().reward_range
+    (0.0, 1.0)
     """
 
     noise: float = 0.05

@@ -15,7 +15,27 @@ from ..validation import FloatArray, frozen, matrix, number, whole
 
 @dataclass(frozen=True)
 class QuadraticFeatures:
-    """The monomials x_i and x_i x_j, i <= j, of points with `variables` columns; the constant is the intercept."""
+    """The monomials x_i and x_i x_j, i <= j; the constant is the intercept.
+
+    Parameters
+    ----------
+    variables : int
+        How many columns the points (s, a) have.
+    intercept : bool
+        Whether the class holds a constant too.
+
+    Raises
+    ------
+    InvalidInput
+        Where `variables` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import QuadraticFeatures
+    >>> QuadraticFeatures(2)(np.array([[2.0, 3.0]]))
+    array([[2., 3., 4., 6., 9.]])
+    """
 
     variables: int
     intercept: bool = True
@@ -40,9 +60,32 @@ class LinearQuadratic:
 
     w, e and e_b are independent and uniform on cubes of half width `noise`, `action_noise` and `behavior_noise`.
 
-    dynamics A (d, d), input_map B (d, k), state_cost M (d, d) and action_cost R (k, k), gain K and behavior_gain K_b (k, d).
-    start_states (n, d): the start distribution of both policies is uniform on these rows, all in [-1, 1]^d.
+    Parameters
+    ----------
+    dynamics : array (d, d)
+        A.
+    input_map : array (d, k)
+        B.
+    state_cost : array (d, d)
+        M.
+    action_cost : array (k, k)
+        R.
+    gain, behavior_gain : array (k, d)
+        K and K_b.
+    start_states : array (n, d)
+        The start distribution of both policies is uniform on these rows, all in [-1, 1]^d.
+    discount : float
+        In [0, 1).
+    noise, action_noise, behavior_noise : float
+        Half widths of the cubes.
 
+    Raises
+    ------
+    InvalidInput
+        Where shapes disagree or one of the conditions below does not hold.
+
+    Notes
+    -----
     States stay in [-1, 1]^d, actions in [-1, 1]^k and rewards in [0, 1], so nothing is ever clipped and Q is exact. Proof: three
     conditions are checked at construction.
       (1) sum_j |K_ij| + action_noise <= 1 for every row i, and the same for K_b: if |s_j| <= 1 for all j, then |a_i| <= 1.
@@ -55,6 +98,14 @@ class LinearQuadratic:
       Q(s, a) = 1 - s'M s - a'R a + discount ((A s + B a)'P (A s + B a) + noise^2 / 3 tr P + c),
       P = -M - K'R K + discount (A + B K)'P (A + B K),
       (1 - discount) c = 1 + discount noise^2 / 3 tr P + action_noise^2 / 3 tr(discount B'P B - R).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import scalar_regulator
+    >>> problem = scalar_regulator()
+    >>> problem.q(np.array([[0.5]]), np.array([[0.1]])).round(3)
+    array([19.479])
     """
 
     dynamics: FloatArray
@@ -208,7 +259,30 @@ class LinearQuadratic:
 
 
 def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> LinearQuadratic:
-    """One state, one action: the target pushes towards 0, the behavior away from it."""
+    """One state, one action: the target pushes towards 0, the behavior away from it.
+
+    Parameters
+    ----------
+    discount : float
+        In [0, 1).
+    action_noise : float
+        Half width of the noise of the target policy; 0 makes it deterministic.
+
+    Returns
+    -------
+    LinearQuadratic
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import scalar_regulator
+    >>> scalar_regulator()
+    LinearQuadratic(1-d states, 1-d actions, discount=0.95, value=19.39)
+    """
     return LinearQuadratic(
         dynamics=[[0.7]],
         input_map=[[0.2]],
@@ -225,7 +299,30 @@ def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> Linea
 
 
 def planar_regulator(discount: float = 0.95, action_noise: float = 0.2) -> LinearQuadratic:
-    """Two states, one action that pushes the second state, which drives the first."""
+    """Two states, one action that pushes the second state, which drives the first.
+
+    Parameters
+    ----------
+    discount : float
+        In [0, 1).
+    action_noise : float
+        Half width of the noise of the target policy; 0 makes it deterministic.
+
+    Returns
+    -------
+    LinearQuadratic
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import planar_regulator
+    >>> planar_regulator()
+    LinearQuadratic(2-d states, 1-d actions, discount=0.95, value=19.62)
+    """
     side = np.linspace(-0.8, 0.8, 5)
     return LinearQuadratic(
         dynamics=[[0.6, 0.25], [-0.2, 0.55]],

@@ -12,13 +12,30 @@ from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy, state_action_points
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, IntArray, frozen, number, positive, whole
+from .draws import draw_indices
 
 _ACTIONS: FloatArray = frozen(np.array([[-1.0], [0.0], [1.0]]))
 
 
 @dataclass(frozen=True, eq=False)
 class PlantedFeatures:
-    """phi_k(x) = cos(w_k'x + b_k) / sqrt(m): the cosines that Q is planted in, x = (s, a)."""
+    """phi_k(x) = cos(w_k'x + b_k) / sqrt(m): the cosines that Q is planted in, x = (s, a).
+
+    Parameters
+    ----------
+    frequencies : array (m, 3)
+        w_k.
+    phases : array (m,)
+        b_k.
+    intercept : bool
+        Whether the class holds a constant too.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> PlantedMDP().features()
+    PlantedFeatures(dimension=10, intercept=True)
+    """
 
     frequencies: FloatArray
     phases: FloatArray
@@ -53,8 +70,36 @@ class PlantedMDP:
     States are 2-d, actions are {-1, 0, 1}, s' = linear map of (s, a) + noise with 4 x 4 equally likely atoms. Q is scaled so
     that mean rewards lie in [0, 1] with a margin at 6000 random points of [-2.5, 2.5]^2; `sample` refuses to leave that range.
 
-    features: number m of cosines, w_k ~ N(0, I / bandwidth^2), b_k ~ U[0, 2 pi].
-    noise:    the atoms of each coordinate are noise * (-1.5, -0.5, 0.5, 1.5).
+    Parameters
+    ----------
+    seed : int
+        A seed names one MDP for good.
+    features : int
+        Number m of cosines, w_k ~ N(0, I / bandwidth^2), b_k ~ U[0, 2 pi].
+    discount : float
+        In [0, 1).
+    noise : float
+        The atoms of each coordinate are noise * (-1.5, -0.5, 0.5, 1.5).
+    bandwidth : float
+    bernoulli : bool
+        Whether rewards are coins with these means, instead of the means themselves.
+    behavior_temperature : float
+        The higher, the more random is the behavior policy.
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1)
+    >>> mdp
+    PlantedMDP(seed=1, features=10, discount=0.95, value=9.216)
+    >>> mdp.sample(np.random.default_rng(0), trajectories=3, length=5)
+    Transitions(15 rows, 3 episodes, 2-d states, 0 terminated)
     """
 
     seed: int
@@ -176,8 +221,7 @@ class PlantedMDP:
         actions, coins = np.empty((trajectories, length), dtype=np.int64), np.zeros((trajectories, length))
         state: FloatArray = rng.uniform(-1, 1, size=(trajectories, 2))
         for t in range(length):
-            below = self._behavior_probabilities(state).cumsum(axis=1) < rng.uniform(size=(trajectories, 1))
-            action = np.minimum(below.sum(axis=1), 2)
+            action = draw_indices(self._behavior_probabilities(state), rng)
             if self.bernoulli:
                 coins[:, t] = rng.uniform(size=trajectories)
             after = _mean_next(state, action) + atoms[rng.integers(0, len(atoms), trajectories)]
@@ -226,11 +270,11 @@ def _cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) ->
 
 def _push_back(states: FloatArray, strength: float, temperature: float) -> FloatArray:
     """Softmax of (1.5 s_1, 0, -1.5 s_1) * strength / temperature over the actions -1, 0, 1."""
+    from scipy.special import softmax
+
     first = 1.5 * states[:, 0]
     scores = np.stack([first, np.zeros(len(states)), -first], axis=1) * strength / temperature
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-    return probabilities
+    return np.asarray(softmax(scores, axis=1))
 
 
 def _target_probabilities(states: FloatArray) -> FloatArray:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
-from .control_task import Step, cut_normal
+from .control_task import Step
+from .draws import cut_normal
 
 _LEFT, _RIGHT, _FASTEST = -1.2, 0.6, 0.07
 _MIDDLE, _HALF = 0.5 * (_LEFT + _RIGHT), 0.5 * (_RIGHT - _LEFT)
@@ -27,6 +28,22 @@ class PuckMountain:
 
     The state is ((p + 0.3) / 0.9, v / 0.07), in [-1, 1]^2. An episode starts in one of 100 states around the bottom of the
     valley, p ~ N(-pi/6, 0.05^2), v ~ N(0, 0.005^2), drawn once and for all.
+
+    Parameters
+    ----------
+    push, gravity : float
+    position_noise, speed_noise : float
+        Standard deviations.
+    horizon : int
+        After this many steps a logged episode is cut off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import PuckMountain
+    >>> task = PuckMountain()
+    >>> task.step(task.starts.states[:2], np.array([0, 2]), np.random.default_rng(0)).next_states.shape
+    (2, 2)
     """
 
     push: float = 0.003

@@ -39,13 +39,34 @@ class QNetwork:
 
     def softmax(self, states: FloatArray, temperature: float) -> FloatArray:
         """exp(Q / temperature), normalized in every row."""
-        scaled = self(states) / temperature
-        grown = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+        from scipy.special import softmax
+
+        return np.asarray(softmax(self(states) / temperature, axis=1))
 
 
 def control_task(name: str) -> ControlTask:
-    """A task of the experiments, by name, with the constants that its policies were trained with."""
+    """A task of the experiments, with the constants that its policies were trained with.
+
+    Parameters
+    ----------
+    name : str
+        "inverted-pendulum" or "puck-mountain".
+
+    Returns
+    -------
+    ControlTask
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no task of that name.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import control_task
+    >>> control_task("puck-mountain").horizon
+    100
+    """
     if name == "inverted-pendulum":
         return InvertedPendulum()
     if name == "puck-mountain":
@@ -69,13 +90,60 @@ def q_network(task: str) -> QNetwork:
 
 
 def softmax_policy(task: str, temperature: float) -> DiscretePolicy:
-    """softmax(Q / temperature) of the task's network: nearly greedy at 0.1, much more random at 1."""
+    """softmax(Q / temperature) of the task's network.
+
+    Parameters
+    ----------
+    task : str
+        "inverted-pendulum" or "puck-mountain".
+    temperature : float
+        Nearly greedy at 0.1, much more random at 1.
+
+    Returns
+    -------
+    DiscretePolicy
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no task of that name or `temperature` is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.environments import softmax_policy
+    >>> softmax_policy("puck-mountain", 0.1).probabilities(np.zeros((1, 2))).shape
+    (1, 3)
+    """
     network, heat = q_network(task), positive(temperature, "temperature")
     return DiscretePolicy(lambda states: network.softmax(states, heat), control_task(task).actions)
 
 
 def measured_value(task: str, temperature: float = TARGET_TEMPERATURE) -> MonteCarlo:
-    """The value of a policy as measured by examples/measure_truth.py, at discount 0.95."""
+    """The value of a policy as measured by examples/measure_truth.py, at discount 0.95.
+
+    Parameters
+    ----------
+    task : str
+        "inverted-pendulum" or "puck-mountain".
+    temperature : float
+        Of the softmax policy.
+
+    Returns
+    -------
+    MonteCarlo
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no task of that name, or no value was measured at that temperature.
+
+    Examples
+    --------
+    >>> from accountable_ope.environments import measured_value
+    >>> measured_value("puck-mountain").episodes
+    50000
+    """
     control_task(task)
     text = (files("accountable_ope") / "data" / _FOLDER / "truth.json").read_text(encoding="utf-8")
     for row in json.loads(text)["values"]:

@@ -22,11 +22,11 @@ from ..classes.linear_q import LinearQ
 from ..classes.neural import NeuralFeatures, hidden_layers
 from ..errors import InvalidInput, MissingExtra
 from ..kernels.kernel import Kernel, block
+from ..kernels.products import Progress, part_of
 from ..problem.policy import Policy, state_action_points
 from ..problem.transitions import Transitions
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import bellman_residuals
-from ..statistics.engines.tiles import Progress, part_of
 from ..statistics.statistic import v_statistic
 from ..validation import FloatArray, IntArray, number, positive, whole
 from .least_loss import fit_q, minimize_loss

@@ -96,16 +96,15 @@ class Selection:
 
 def median_bandwidth(points: ArrayLike, limit: int = 1000) -> float:
     """The median of ||x_i - x_j||, i < j, over at most `limit` evenly spaced points; never 0."""
+    from scipy.spatial.distance import pdist
+
     rows = matrix(points, "points")
     if len(rows) < 2:
         raise InvalidInput(f"`points` must have at least two rows. Got {len(rows)}.")
     whole(limit, "limit", least=2)
     if len(rows) > limit:
         rows = rows[np.unique(np.linspace(0, len(rows) - 1, limit).astype(np.int64))]
-    squares = np.zeros((len(rows), len(rows)))
-    for column in rows.T:
-        squares += (column[:, None] - column[None, :]) ** 2
-    distances = np.sqrt(squares[np.triu_indices(len(rows), 1)])
+    distances = pdist(rows)
     # Where more than half of the pairs coincide, as in a table, a kernel far narrower than the rest tells points apart.
     return float(max(np.median(distances), 1e-3 * distances.max(), 1e-6))
 

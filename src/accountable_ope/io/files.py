@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and arrays in .npz files that execute nothing on loading."""
+"""Files that are written atomically, and arrays in .npz files that execute nothing on loading."""
 
 from __future__ import annotations
 

@@ -39,14 +39,49 @@ def save_minari(
     state_box: tuple[Sequence[float], Sequence[float]] | None = None,
     description: str | None = None,
 ) -> Path:
-    """Write episodes as a new Minari dataset, without an environment; the folder that holds it.
-
-    dataset_id: such as puck-v0 or group/puck-v0. A dataset of that name must not exist.
-    actions:    size of the finite action set; None: one more than the largest index, which may be too few.
-    state_box:  lowest and highest value of every coordinate of the states; None: unbounded, for the data do not tell.
+    """Write episodes as a new Minari dataset, without an environment.
 
     An episode's last step is truncated unless it is terminated. Rows of an episode must follow each other, the next state of one
     the state of the next: Minari holds one observation for both.
+
+    Parameters
+    ----------
+    data : Transitions
+    dataset_id : str
+        Such as puck-v0 or group/puck-v0. A dataset of that name must not exist.
+    actions : int, optional
+        Size of the finite action set; None for one more than the largest index, which may be too few.
+    state_box : tuple of two sequences, optional
+        Lowest and highest value of every coordinate of the states; None for no bounds, since the data do not tell.
+    description : str, optional
+        Goes into the metadata of the dataset.
+
+    Returns
+    -------
+    Path
+        The folder that holds the dataset.
+
+    Raises
+    ------
+    InvalidInput
+        Where the id is none or taken, or the rows are no episodes that Minari can hold.
+    InvalidFile
+        Where Minari cannot write the dataset.
+    MissingExtra
+        Where Minari is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from accountable_ope import Transitions, load_minari, save_minari
+    >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], episodes=[0, 0])
+    >>> before = os.environ.get("MINARI_DATASETS_PATH")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.environ["MINARI_DATASETS_PATH"] = folder
+    ...     rewards = load_minari(save_minari(data, "example-v0")).rewards
+    >>> _ = os.environ.pop("MINARI_DATASETS_PATH") if before is None else os.environ.update(MINARI_DATASETS_PATH=before)
+    >>> rewards
+    array([0.5, 0. ])
     """
     episodes = _episodes(data)
     count = _action_count(data, actions)
@@ -83,16 +118,34 @@ def save_minari(
                     data_format=_FORMAT,
                 )
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)  # whole or not at all; there was nothing here before
+            shutil.rmtree(folder, ignore_errors=True)  # nothing half written stays; there was nothing here before
             raise
     return folder
 
 
 def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
-    """All rows of a Minari dataset on this machine: by its id, or by its folder (a path, or text that is no id).
+    """All rows of a Minari dataset on this machine. Nothing is downloaded, and no environment is made: that could run any code.
 
-    Observations and actions may be numbers or arrays of them (Box, Discrete, MultiDiscrete, MultiBinary; arrays are flattened).
-    Discrete actions become indices from 0. Nothing is downloaded, and no environment is made: that could run any code.
+    Parameters
+    ----------
+    dataset : str or path
+        Its id, or its folder (a path, or text that is no id). Observations and actions may be numbers or arrays of them (Box,
+        Discrete, MultiDiscrete, MultiBinary); arrays are flattened, and discrete actions become indices from 0.
+
+    Returns
+    -------
+    Transitions
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such dataset, or it cannot be read as transitions.
+    MissingExtra
+        Where Minari is not installed.
+
+    Examples
+    --------
+    See `save_minari`.
     """
     name = os.fspath(dataset)
     folder = _existing(dataset)
@@ -116,12 +169,12 @@ def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
     observations, actions, rewards, terminated = (list(field) for field in zip(*parts, strict=True))
     try:
         return Transitions(
-            states=np.concatenate([one[:-1] for one in observations]),
+            states=np.concatenate([seen[:-1] for seen in observations]),
             actions=np.concatenate(actions),
             rewards=np.concatenate(rewards),
-            next_states=np.concatenate([one[1:] for one in observations]),
+            next_states=np.concatenate([seen[1:] for seen in observations]),
             terminated=np.concatenate(terminated),
-            episodes=np.repeat(np.arange(len(parts)), [len(one) for one in rewards]),
+            episodes=np.repeat(np.arange(len(parts)), [len(part) for part in rewards]),
         )
     except InvalidInput as error:
         raise InvalidFile(f"{name}: {error}") from error

@@ -54,7 +54,26 @@ class StartFile:
 
 
 def load_transitions(path: str | os.PathLike[str]) -> Transitions:
-    """The transitions of a Parquet file; rows must be in the order of generation."""
+    """The transitions of a Parquet file; rows must be in the order of generation.
+
+    Parameters
+    ----------
+    path : path
+        A file with the columns `state`, `action`, `reward`, `next_state` and, where known, `terminated` and `episode`.
+
+    Returns
+    -------
+    Transitions
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such file, or its columns are no transitions.
+
+    Examples
+    --------
+    See `save_transitions`.
+    """
     return read_transition_file(path).data
 
 
@@ -76,7 +95,28 @@ def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
 
 
 def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates:
-    """The start states of a Parquet file: an exact distribution (with its weights), or an i.i.d. sample (exact=False)."""
+    """The start states of a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        A file with the column `state` and, where they differ, `weight`.
+    exact : bool
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+
+    Returns
+    -------
+    StartStates
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such file, or its columns are no start states.
+
+    Examples
+    --------
+    See `save_starts`.
+    """
     return read_start_file(path, exact).starts
 
 
@@ -93,7 +133,34 @@ def read_start_file(path: str | os.PathLike[str], exact: bool = True) -> StartFi
 def save_transitions(
     data: Transitions, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None, *, episodes: bool = True
 ) -> None:
-    """Write transitions (and a tabulated policy's probabilities); the file appears whole or not at all."""
+    """Write transitions as a Parquet file, atomically.
+
+    Parameters
+    ----------
+    data : Transitions
+    path : path
+    policy : TabulatedPolicy, optional
+        Its probabilities are written too, at the states and at the next states.
+    episodes : bool
+        Whether the labels of the episodes are written, where there are any.
+
+    Raises
+    ------
+    InvalidFile
+        Where the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import Transitions, load_transitions, save_transitions
+    >>> data = Transitions(states=[[0.0], [1.0]], actions=[0, 1], rewards=[0.5, 0.0], next_states=[[1.0], [0.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.parquet"
+    ...     save_transitions(data, path)
+    ...     load_transitions(path).rewards
+    array([0.5, 0. ])
+    """
     columns: list[tuple[str, ArrayLike]] = [
         ("state", data.states),
         ("action", data.actions),
@@ -111,7 +178,32 @@ def save_transitions(
 
 
 def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None) -> None:
-    """Write start states; weights only where they are an exact distribution."""
+    """Write start states as a Parquet file, atomically.
+
+    Parameters
+    ----------
+    starts : StartStates
+        Weights are written only where they are an exact distribution.
+    path : path
+    policy : TabulatedPolicy, optional
+        Its probabilities at the start states are written too.
+
+    Raises
+    ------
+    InvalidFile
+        Where the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import StartStates, load_starts, save_starts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "starts.parquet"
+    ...     save_starts(StartStates([[0.0], [1.0]], [0.25, 0.75]), path)
+    ...     load_starts(path).weights
+    array([0.25, 0.75])
+    """
     columns: list[tuple[str, ArrayLike]] = [("state", starts.states)]
     if starts.exact:
         columns.append(("weight", starts.weights))

@@ -5,4 +5,6 @@ from .kernel import Laplace as Laplace
 from .kernel import Product as Product
 from .kernel import Tabular as Tabular
 from .kernel import block as block
+from .products import TileOptions as TileOptions
+from .products import kernel_product as kernel_product
 from .random_features import RandomFeatureKernel as RandomFeatureKernel

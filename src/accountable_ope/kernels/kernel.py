@@ -1,7 +1,6 @@
-"""Positive definite kernels K(x, y) on points x = (s, a): block, diagonal and supremum.
+"""Positive definite kernels K(x, y) on points x = (s, a): tiles, diagonal and supremum.
 
-`prepare` does the work that is shared by all tiles of the n x n matrix once, and returns an object that fills a tile. A tile
-is (rows x columns) of the matrix, never the whole of it.
+`prepare` does the work that is shared by all tiles of the n x n matrix once, and returns an object that fills a tile.
 """
 
 from __future__ import annotations
@@ -10,26 +9,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..validation import FloatArray, float_array, frozen, row_keys, whole
-
-Tile = NDArray[Any]
-"""A float64 or float32 buffer for a block of the kernel matrix."""
-
-
-class Prepared(Protocol):
-    """A kernel bound to points: fills tiles, and bounds its own rounding error in any entry."""
-
-    entry_error: float
-
-    def fill(self, rows: slice, columns: slice, out: Tile) -> None: ...
+from ..validation import FloatArray, IntArray, float_array, frozen, row_keys, whole
+from .tiles import DifferenceTiles, EqualityTiles, ExponentTiles, KernelTiles, ProductTiles
 
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A bounded positive definite kernel."""
+    """A bounded positive definite kernel; any object with these members is one."""
 
     @property
     def supremum(self) -> float:
@@ -41,9 +30,13 @@ class Kernel(Protocol):
         """Whether K(x, y) >= 0 everywhere."""
         ...
 
-    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared: ...
+    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> KernelTiles:
+        """The kernel bound to two sets of points, for tiles of float64 or float32."""
+        ...
 
-    def diagonal(self, points: FloatArray) -> FloatArray: ...
+    def diagonal(self, points: FloatArray) -> FloatArray:
+        """K(x_i, x_i)."""
+        ...
 
     def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """K(x_i, y_i), row by row."""
@@ -52,27 +45,85 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class FiniteRank(Protocol):
-    """A kernel K = Psi Psi' with few features: its sums over pairs need one pass over the rows, not over the pairs."""
+    """A kernel K = Psi Psi' with few features: its sums over pairs need one pass over the rows, not over the pairs.
 
-    def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
-        """Psi'C, (features, k)."""
+    Which features there are may depend on the points; their order does not depend on the order of the points.
+    """
+
+    def rank(self, points: FloatArray) -> int:
+        """How many features there are."""
         ...
 
-    def gram(self, points: FloatArray) -> FloatArray:
-        """Psi'Psi, (features, features)."""
+    def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
+        """Psi'C, (rank, k)."""
+        ...
+
+    def expand(self, points: FloatArray, projected: FloatArray) -> FloatArray:
+        """Psi P, (n, k), for P (rank, k)."""
+        ...
+
+    def gram(self, points: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Psi' diag(weights) Psi, (rank, rank); None for weights of 1."""
         ...
 
 
 def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
-    """The whole matrix K(x_i, y_j), for small inputs."""
+    """The whole matrix K(x_i, y_j), for small inputs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    x : array (n, d)
+    y : array (m, d)
+
+    Returns
+    -------
+    array (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import Gaussian
+    >>> from accountable_ope.kernels.kernel import block
+    >>> block(Gaussian(1.0), np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])).round(4)
+    array([[1.    , 0.3679]])
+    """
     out = np.empty((len(x), len(y)))
     kernel.prepare(x, y, np.float64).fill(slice(0, len(x)), slice(0, len(y)), out)
     return out
 
 
+def distinct_rows(points: FloatArray) -> tuple[IntArray, IntArray]:
+    """Where each different row occurs first, and for every row which of them it is."""
+    _, first, group = np.unique(row_keys(points), return_index=True, return_inverse=True)
+    return first, group.reshape(-1)
+
+
+def group_sums(group: IntArray, columns: FloatArray) -> FloatArray:
+    """The sum of the rows of `columns` over each group."""
+    return np.column_stack([np.bincount(group, weights=column) for column in columns.T])
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Gaussian:
-    """K(x, y) = exp(-||(x - y) / h||^2), h a number or one bandwidth per dimension (no factor 2, as in the paper)."""
+    """K(x, y) = exp(-||(x - y) / h||^2), without a factor 2 below the square, as in the paper.
+
+    Parameters
+    ----------
+    bandwidth : float or array (d,)
+        h, one for all columns of the points (s, a) or one for each.
+
+    Raises
+    ------
+    InvalidInput
+        Where a bandwidth is not positive.
+
+    Examples
+    --------
+    >>> from accountable_ope import Gaussian
+    >>> Gaussian([0.5, 2.0])
+    Gaussian(bandwidth=[0.5, 2.0])
+    """
 
     bandwidth: FloatArray
     supremum: ClassVar[float] = 1.0
@@ -84,14 +135,14 @@ class Gaussian:
     def __repr__(self) -> str:
         return f"Gaussian(bandwidth={_show(self.bandwidth)})"
 
-    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
+    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> KernelTiles:
         scaled_rows, scaled_columns = _scale(rows, columns, self.bandwidth)
         largest = max(_largest_square(scaled_rows), _largest_square(scaled_columns))
         unit = np.finfo(dtype).eps
         # The product form cancels |x|^2 against 2 x'y, so its error grows with |x|^2; far-spread points take differences instead.
         if 8 * unit * largest > (1e-12 if np.dtype(dtype) == np.float64 else 1e-4):
-            return _DifferenceTiles(scaled_rows.astype(dtype), scaled_columns.astype(dtype), squared=True)
-        return _ProductTiles(scaled_rows, scaled_columns, dtype, entry_error=float(unit * (8 * largest + 2 * rows.shape[1] + 8)))
+            return DifferenceTiles(scaled_rows.astype(dtype), scaled_columns.astype(dtype), squared=True)
+        return ExponentTiles(scaled_rows, scaled_columns, dtype, entry_error=float(unit * (8 * largest + 2 * rows.shape[1] + 8)))
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
@@ -102,7 +153,24 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Laplace:
-    """K(x, y) = exp(-||(x - y) / h||_1), h a number or one bandwidth per dimension."""
+    """K(x, y) = exp(-||(x - y) / h||_1).
+
+    Parameters
+    ----------
+    bandwidth : float or array (d,)
+        h, one for all columns of the points (s, a) or one for each.
+
+    Raises
+    ------
+    InvalidInput
+        Where a bandwidth is not positive.
+
+    Examples
+    --------
+    >>> from accountable_ope import Laplace
+    >>> Laplace(2.0)
+    Laplace(bandwidth=2)
+    """
 
     bandwidth: FloatArray
     supremum: ClassVar[float] = 1.0
@@ -114,9 +182,9 @@ class Laplace:
     def __repr__(self) -> str:
         return f"Laplace(bandwidth={_show(self.bandwidth)})"
 
-    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
+    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> KernelTiles:
         scaled_rows, scaled_columns = _scale(rows, columns, self.bandwidth)
-        return _DifferenceTiles(scaled_rows.astype(dtype), scaled_columns.astype(dtype), squared=False)
+        return DifferenceTiles(scaled_rows.astype(dtype), scaled_columns.astype(dtype), squared=False)
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
@@ -127,25 +195,36 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Tabular:
-    """K(x, y) = 1 where x = y exactly, else 0: the kernel of finite state and action sets."""
+    """K(x, y) = 1 where x = y exactly, else 0: the kernel of finite state and action sets.
+
+    Its features are one-hot, one for each different point, so sums over pairs take one pass over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import Tabular
+    >>> Tabular().paired(np.array([[0.0, 1.0]]), np.array([[0.0, 1.0]]))
+    array([1.])
+    """
 
     supremum: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
 
-    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
-        _, labels = np.unique(np.concatenate([rows, columns]) + 0.0, axis=0, return_inverse=True)
-        labels = labels.reshape(-1)
-        return _EqualityTiles(labels[: len(rows)], labels[len(rows) :])
+    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> KernelTiles:
+        _, group = distinct_rows(np.concatenate([rows, columns]))
+        return EqualityTiles(group[: len(rows)], group[len(rows) :])
+
+    def rank(self, points: FloatArray) -> int:
+        return len(distinct_rows(points)[0])
 
     def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
-        """The sum of the rows of `columns` over each group of equal points: the features are one-hot."""
-        _, labels = np.unique(row_keys(points), return_inverse=True)
-        labels = labels.reshape(-1)
-        return np.column_stack([np.bincount(labels, weights=column) for column in columns.T])
+        return group_sums(distinct_rows(points)[1], columns)
 
-    def gram(self, points: FloatArray) -> FloatArray:
-        """How often each point occurs, on the diagonal."""
-        return np.diag(np.unique(row_keys(points), return_counts=True)[1].astype(np.float64))
+    def expand(self, points: FloatArray, projected: FloatArray) -> FloatArray:
+        return np.asarray(projected[distinct_rows(points)[1]])
+
+    def gram(self, points: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        return np.diag(np.bincount(distinct_rows(points)[1], weights=weights).astype(np.float64))
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         return np.ones(len(points))
@@ -156,7 +235,25 @@ class Tabular:
 
 @dataclass(frozen=True)
 class Product:
-    """K(x, y) = K_state(s, t) K_action(a, b), the first `state_dimension` columns of x being the state."""
+    """K(x, y) = K_state(s, t) K_action(a, b) for points x = (s, a) and y = (t, b).
+
+    Parameters
+    ----------
+    state_kernel, action_kernel : Kernel
+    state_dimension : int
+        How many columns of a point, the first ones, are the state.
+
+    Raises
+    ------
+    InvalidInput
+        Where `state_dimension` is not a whole number of at least 1; in use, where points have no further columns.
+
+    Examples
+    --------
+    >>> from accountable_ope import Gaussian, Product, Tabular
+    >>> Product(Gaussian(0.5), Tabular(), state_dimension=2).supremum
+    1.0
+    """
 
     state_kernel: Kernel
     action_kernel: Kernel
@@ -173,14 +270,14 @@ class Product:
     def supremum(self) -> float:
         return self.state_kernel.supremum * self.action_kernel.supremum
 
-    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> Prepared:
+    def prepare(self, rows: FloatArray, columns: FloatArray, dtype: Any) -> KernelTiles:
         d = self.state_dimension
         if rows.shape[1] <= d:
             raise InvalidInput(f"`state_dimension` of Product is {d}, but points have only {rows.shape[1]} columns.")
         first = self.state_kernel.prepare(rows[:, :d], columns[:, :d], dtype)
         second = self.action_kernel.prepare(rows[:, d:], columns[:, d:], dtype)
         error = first.entry_error * self.action_kernel.supremum + second.entry_error * self.state_kernel.supremum
-        return _ProductOfTiles(first, second, error + float(np.finfo(dtype).eps) * self.supremum)
+        return ProductTiles(first, second, error + float(np.finfo(dtype).eps) * self.supremum)
 
     def diagonal(self, points: FloatArray) -> FloatArray:
         d = self.state_dimension
@@ -191,74 +288,6 @@ class Product:
         return self.state_kernel.paired(x[:, :d], y[:, :d]) * self.action_kernel.paired(x[:, d:], y[:, d:])
 
 
-class _ProductTiles:
-    """Gaussian tiles by one matrix product: [2x, -|x|^2, 1] [y, 1, -|y|^2]' = -|x - y|^2."""
-
-    def __init__(self, rows: FloatArray, columns: FloatArray, dtype: Any, entry_error: float) -> None:
-        row_squares, column_squares = np.einsum("ij,ij->i", rows, rows), np.einsum("ij,ij->i", columns, columns)
-        self._left = np.column_stack([2 * rows, -row_squares, np.ones(len(rows))]).astype(dtype)
-        # One row per coordinate: the product with a contiguous right factor is up to twice as fast.
-        self._right = np.vstack([columns.T, np.ones(len(columns)), -column_squares]).astype(dtype, order="C")
-        self._row_norms, self._column_norms = np.sqrt(row_squares), np.sqrt(column_squares)
-        self._reach = float(np.sqrt(-np.log(np.finfo(dtype).tiny)))
-        self.entry_error = entry_error
-
-    def fill(self, rows: slice, columns: slice, out: Tile) -> None:
-        np.matmul(self._left[rows], self._right[:, columns], out=out)
-        _exp(out, clip=self._row_norms[rows].max() + self._column_norms[columns].max() > self._reach)
-
-
-class _DifferenceTiles:
-    """exp(-sum_j |x_j - y_j|^p), p = 1 or 2, one dimension after the other."""
-
-    def __init__(self, rows: Tile, columns: Tile, *, squared: bool) -> None:
-        self._rows, self._columns, self._squared = rows, columns, squared
-        # x exp(-x) <= 1/e bounds what a relative error of the exponent can do to an entry; far points underflow to 0.
-        spread = float(np.abs(rows).max(initial=0) + np.abs(columns).max(initial=0))
-        self.entry_error = float(np.finfo(rows.dtype).eps) * (4 * rows.shape[1] + 8 + spread * rows.shape[1])
-
-    def fill(self, rows: slice, columns: slice, out: Tile) -> None:
-        difference = np.empty_like(out)
-        out.fill(0)
-        for j in range(self._rows.shape[1]):
-            np.subtract(self._rows[rows, j, None], self._columns[None, columns, j], out=difference)
-            if self._squared:
-                np.multiply(difference, difference, out=difference)
-            else:
-                np.abs(difference, out=difference)
-            np.subtract(out, difference, out=out)
-        _exp(out, clip=True)
-
-
-class _EqualityTiles:
-    entry_error = 0.0
-
-    def __init__(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
-        self._rows, self._columns = rows, columns
-
-    def fill(self, rows: slice, columns: slice, out: Tile) -> None:
-        np.equal(self._rows[rows, None], self._columns[None, columns], out=out, casting="unsafe")
-
-
-class _ProductOfTiles:
-    def __init__(self, first: Prepared, second: Prepared, entry_error: float) -> None:
-        self._first, self._second, self.entry_error = first, second, entry_error
-
-    def fill(self, rows: slice, columns: slice, out: Tile) -> None:
-        self._first.fill(rows, columns, out)
-        other = np.empty_like(out)
-        self._second.fill(rows, columns, other)
-        np.multiply(out, other, out=out)
-
-
-def _exp(tile: Tile, *, clip: bool) -> None:
-    """exp in place. Subnormal results, and products with them, take up to a hundred times as long: exponents stop well before."""
-    if clip:
-        # exp of this is far below any rounding error, and still normal after a product with small numbers.
-        np.maximum(tile, -600.0 if tile.dtype == np.float64 else -60.0, out=tile)
-    np.exp(tile, out=tile)
-
-
 def _bandwidth(value: ArrayLike) -> FloatArray:
     array = float_array(value, "bandwidth", dimensions=(0, 1))
     if (array <= 0).any() or array.size == 0:
@@ -267,7 +296,7 @@ def _bandwidth(value: ArrayLike) -> FloatArray:
 
 
 def _scale(rows: FloatArray, columns: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both sets divided by the bandwidth and centerd alike, which keeps squares small and differences unchanged."""
+    """Both sets divided by the bandwidth and centered alike, which keeps squares small and differences unchanged."""
     if bandwidth.ndim == 1 and len(bandwidth) != rows.shape[1]:
         raise InvalidInput(
             f"`bandwidth` has {len(bandwidth)} entries, but points (s, a) have {rows.shape[1]} columns: "

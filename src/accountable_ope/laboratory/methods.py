@@ -16,9 +16,9 @@ from ..bounds.evaluation import Evaluation, evaluate
 from ..bounds.interval import Status
 from ..errors import InvalidInput
 from ..kernels.kernel import FiniteRank
+from ..kernels.products import TileOptions
 from ..problem.transitions import Transitions
 from ..radii.registry import LADDER, RULES, Guarantee
-from ..statistics.engines.tiles import TileOptions
 from .family import Family
 
 

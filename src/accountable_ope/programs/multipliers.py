@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..validation import FloatArray
+from .cholesky import pivoted_cholesky
 from .lagrangian import Constraint, Lagrangian, lagrangian
 from .quadratic import Quadratic
 
@@ -139,16 +140,7 @@ class _Span:
         sizes = np.array([max(float(np.linalg.norm(A)), 1e-300) for A in matrices])
         flat = np.array([A.ravel() / size for A, size in zip(matrices, sizes, strict=True)])
         gram = flat @ flat.T
-        chosen: list[int] = []
-        left = np.diagonal(gram).copy()
-        rows = np.zeros((len(gram), 0))
-        while len(chosen) < len(gram) and left.max() > 1e-10:
-            pivot = int(np.argmax(left))
-            column = (gram[:, pivot] - rows @ rows[pivot]) / np.sqrt(left[pivot])
-            rows = np.column_stack([rows, column])
-            left = left - column**2
-            left[[*chosen, pivot]] = 0.0
-            chosen.append(pivot)
+        _, chosen = pivoted_cholesky(np.diagonal(gram), lambda j: gram[:, j], rank=len(gram), floor=1e-10)
         weights = np.linalg.lstsq(gram[np.ix_(chosen, chosen)], gram[chosen], rcond=None)[0].T
         self._weights = weights * sizes[:, None] / sizes[chosen]
         self._matrices = [matrices[j] for j in chosen]

@@ -1,7 +1,6 @@
 from .bellman import BellmanSystem as BellmanSystem
 from .bellman import bellman_residuals as bellman_residuals
 from .bellman import bellman_system as bellman_system
-from .engines.tiles import TileOptions as TileOptions
 from .estimates import QColumns as QColumns
 from .estimates import q_columns as q_columns
 from .statistic import KernelStatistic as KernelStatistic

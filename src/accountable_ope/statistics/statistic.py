@@ -15,11 +15,12 @@ import numpy as np
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions
 from ..programs.quadratic import Quadratic
 from ..validation import FloatArray, matrix, vector
 from .bellman import BellmanSystem
 from .engines.finite_rank import reduce_pairs
-from .engines.tiles import PairSums, Progress, TileOptions
+from .engines.tiles import PairSums
 
 _STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels.kernel import Kernel, block
+from ..kernels.products import kernel_product
 from ..validation import FloatArray, IntArray
 
 EVALUATED = 2000
 """At most so many data points are evaluated, evenly spaced; all residuals enter at each of them."""
-
-ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: 
     """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2)."""
     rows = np.unique(np.linspace(0, len(points) - 1, min(EVALUATED, len(points))).round().astype(np.int64))
     at = points[rows]
-    sums, weights = _smooth(residuals, points, at, kernel)
+    sums, weights = kernel_product(kernel, points, np.column_stack([residuals, np.ones(len(points))]), at=at).T
     values = sums / len(points)
     contribution = residuals[rows] * values
     total = float(contribution.sum())
@@ -65,13 +64,3 @@ def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: 
         free &= ~near
     order = np.argsort(-contribution)[:10]
     return Witness(rows, at, values, tuple(found), rows[order])
-
-
-def _smooth(values: FloatArray, points: FloatArray, at: FloatArray, kernel: Kernel) -> tuple[FloatArray, FloatArray]:
-    """sum_i values_i K(x_i, at_j) and sum_i K(x_i, at_j)."""
-    columns = np.column_stack([values, np.ones(len(values))])
-    total = np.zeros((len(at), 2))
-    for start in range(0, len(points), ROWS_AT_ONCE):
-        here = slice(start, start + ROWS_AT_ONCE)
-        total += block(kernel, at, points[here]) @ columns[here]
-    return total[:, 0], total[:, 1]
