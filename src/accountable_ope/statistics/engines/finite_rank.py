@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels.kernel import FiniteRank, Kernel
+from ...kernels.products import Progress, TileOptions
 from ...validation import FloatArray
-from .tiles import PairSums, Progress, TileOptions, pair_sums
+from .tiles import PairSums, pair_sums
 
 
 def reduce_pairs(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.kernel import FiniteRank, Kernel
-from ...kernels.products import rows_of_tiles
+from ...kernels.products import TileOptions, rows_of_tiles
 from ...validation import FloatArray
 from .finite_rank import reduce_pairs
-from .tiles import PairSums, TileOptions, pair_sums, used_error
+from .tiles import PairSums, pair_sums, used_error
 
 UNIT = float(np.finfo(np.float64).eps)
 
