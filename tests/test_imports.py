@@ -55,7 +55,7 @@ HEAVY = (
     "sklearn",
     "pandas",
     "pyarrow",
-    "typer",
+    "cyclopts",
     "rich",
     "scipy.linalg",
     "scipy.optimize",
