@@ -59,7 +59,9 @@ def test_what_a_folder_holds_is_shown_without_running(tmp_path):
     aope_command(*QUICK, "--out", kept, "--delta", "0.3")
     done = aope_command("coverage", "--out", kept, "--stored", "--json")
     assert [(row["n"], row["trials"]) for row in json.loads(done.stdout)["rows"]] == [(40, 3), (60, 12)]
-    chosen = aope_command("coverage", "--out", kept, "--stored", "--json", "--n", "40", "--radius", "azuma", "--family", "fair-coin")
+    chosen = aope_command(
+        "coverage", "--out", kept, "--stored", "--json", "--n", "40", "--radius", "azuma", "--family", "fair-coin"
+    )
     assert [(row["n"], row["trials"]) for row in json.loads(chosen.stdout)["rows"]] == [(40, 3)]
     nothing = aope_command("coverage", "--out", kept, "--stored", "--radius", "hoeffding")
     assert "holds no such trials" in nothing.stderr

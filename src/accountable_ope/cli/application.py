@@ -54,17 +54,11 @@ def _shown_default(value: object) -> str | None:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _version() -> str:
-    from .. import __version__
-
-    return __version__
-
-
 app = App(
     name="aope",
     help="Confidence bounds on a policy's value from logged data, without the behavior policy, with certificates.",
-    version=_version,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
     # A later option replaces an earlier one of the same name, so that a command can be repeated with a change at its end.
     default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_shown_default),
 )
