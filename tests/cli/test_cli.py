@@ -13,7 +13,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.cli import describing
-from accountable_ope.cli.application import COMMANDS
+from accountable_ope.cli.application import COMMANDS, app
 from accountable_ope.cli.options import ClassOptions, Declarations, FourierOptions, RadiusOptions
 from accountable_ope.demo import DEMO_COMMAND, demo_behavior_value, demo_truth, run_demo
 from accountable_ope.environments import clinic, random_tabular
@@ -323,6 +323,18 @@ def test_every_command_has_help_in_panels(name):
         for panel in ("Problem", "Declarations", "Class and kernel", "Radius"):
             assert f"─ {panel} ─" in done.stdout
     assert "None" not in done.stdout and "[default: False]" not in done.stdout
+
+
+def test_version_is_that_of_the_package():
+    for words in (("--version",), ("bound", "--version")):
+        assert aope_command(*words).stdout == f"{aope.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell):
+    script = app.generate_completion(shell=shell)
+    for word in (*COMMANDS, "reward-range", "never-terminates", "laplace"):
+        assert word in script
 
 
 def test_defaults_are_those_of_the_library():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
@@ -57,6 +59,7 @@ def _shown_default(value: object) -> str | None:
 app = App(
     name="aope",
     help="Confidence bounds on a policy's value from logged data, without the behavior policy, with certificates.",
+    version=partial(version, "accountable-ope"),
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
     # A later option replaces an earlier one of the same name, so that a command can be repeated with a change at its end.

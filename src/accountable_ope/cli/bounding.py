@@ -33,11 +33,8 @@ from .options import (
 )
 from .output import Meter, exit_code, progress, show
 
-WITH_AVERAGE_REWARD = {
-    "--reward-range", "--norm-bound", "--deterministic-reward", "--policy", "--action-values", "--fourier", "--tabular",
-    "--single-precision",
-}  # fmt: skip
-"""Options that an average reward has a use for."""
+WITH_AVERAGE_REWARD = {"--reward-range", "--norm-bound", "--deterministic-reward", "--policy", "--action-values"}
+"""Declarations and options of the problem that an average reward has a use for."""
 
 
 @Parameter(name="*", group=RADIUS)
@@ -81,9 +78,9 @@ def bound(
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
-    extra = [("--earlier-share", earlier_share is not None), ("--pointwise", pointwise)]
-    named = [*given(declared), *given(problem), *given(choice), *(name for name, wanted in extra if wanted)]
-    wrong = [name for name in named if name not in WITH_AVERAGE_REWARD]
+    wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
+    others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise or None))
+    wrong += [name for name, value in others if value is not None]
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:

@@ -212,7 +212,7 @@ class RadiusOptions:
     delta: Delta = DELTA
 
 
-def given(options: ProblemOptions | Declarations | FourierOptions | ClassOptions) -> list[str]:
+def given(options: ProblemOptions | Declarations) -> list[str]:
     """The names of the options that differ from their defaults."""
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
