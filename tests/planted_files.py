@@ -8,7 +8,7 @@ from accountable_ope.environments import PlantedMDP
 MDP = PlantedMDP(seed=1, features=5, discount=0.8)
 OPTIONS = (
     "--starts", "planted-starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1,
-    "--deterministic-reward", "--norm-bound", 1.3, "--features", 5, "--seed", 1,
+    "--deterministic-reward", "--norm-bound", 1.3, "--features", 5, "--seed", 1, "--bandwidth", 1,
 )  # fmt: skip
 """What is true of it; the norm bound is about 1.5 times the true norm."""
 

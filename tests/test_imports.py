@@ -56,7 +56,7 @@ HEAVY = (
     "sklearn",
     "pandas",
     "pyarrow",
-    "typer",
+    "cyclopts",
     "rich",
     "scipy.linalg",
     "scipy.optimize",

@@ -12,11 +12,11 @@ from .bounds.value import bound_ladder
 from .classes.features import RandomFourier
 from .io.parquet import read_start_file, read_transition_file
 from .kernels.kernel import Gaussian
+from .kernels.products import Progress
 from .problem.assumptions import Assumptions
 from .problem.policy import TabulatedPolicy
 from .problem.problem import Problem
 from .problem.transitions import Transitions
-from .kernels.products import Progress
 
 FOLDER = "data"
 DEMO_COMMAND = (

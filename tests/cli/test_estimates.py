@@ -9,14 +9,17 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.bounds.diagnosis import anchor_values
+from accountable_ope.bounds.value import DEFAULT_RADIUS
 from accountable_ope.environments import PlantedMDP, chain
 from command import aope_command
 
 MDP = PlantedMDP(seed=1, features=5, discount=0.8)
 COMMON = (
     "--starts", "starts.parquet", "--action-values=-1,0,1", "--discount", 0.8, "--reward-range", 0, 1, "--deterministic-reward",
-    "--norm-bound", 3, "--features", 12,
+    "--norm-bound", 3, "--features", 12, "--bandwidth", 1,
 )  # fmt: skip
+ESTIMATE = (*COMMON, "--radius", "azuma")
+"""A radius that does not refute the class, which does not contain Q."""
 Q_CODE = """
 import numpy as np
 
@@ -54,19 +57,14 @@ def folder(tmp_path_factory):
     return here
 
 
-def diagnosed(folder):
-    done = aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder)
-    return json.loads(done.stdout)
-
-
 def test_diagnose_text_json_and_plot(folder):
-    done = aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--plot", "witness.png", cwd=folder)
+    done = aope_command("diagnose", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:bad", "--plot", "witness.png", cwd=folder)
     assert done.returncode == 0, done.stderr
     for word in ("REJECTED", "Estimate of the value", "Where it is wrong", "too high", "Q minus the given estimate"):
         assert word in " ".join(done.stdout.split())
     assert (folder / "witness.png").stat().st_size > 10_000
     found = json.loads(
-        aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
+        aope_command("diagnose", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
     )
     assert found["verdict"] == "REJECTED" and found["loss"] > found["threshold"]
     assert found["interval"]["lower"] <= MDP.value <= found["interval"]["upper"]
@@ -75,16 +73,16 @@ def test_diagnose_text_json_and_plot(folder):
 
 def test_columns_are_the_function(folder):
     by_name = json.loads(
-        aope_command("diagnose", "data.parquet", *COMMON, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
+        aope_command("diagnose", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:bad", "--json", cwd=folder).stdout
     )
-    columns = ["starts-q.parquet" if word == "starts.parquet" else word for word in COMMON]
+    columns = ["starts-q.parquet" if word == "starts.parquet" else word for word in ESTIMATE]
     by_columns = json.loads(aope_command("diagnose", "data-q.parquet", *columns, "--json", cwd=folder).stdout)
     assert by_columns["loss"] == pytest.approx(by_name["loss"], rel=1e-12)
     assert by_columns["interval"]["upper"] == pytest.approx(by_name["interval"]["upper"], rel=1e-9)
 
 
 def test_correct_saves_the_change(folder):
-    words = ("correct", "data.parquet", *COMMON, "--q", "estimates_of_q:bad")
+    words = ("correct", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:bad")
     done = aope_command(*words, "--output", "change.npz", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -92,17 +90,25 @@ def test_correct_saves_the_change(folder):
     np.testing.assert_allclose(aope.load_linear_q(folder / "change.npz").theta, found["coefficients"])
     text = aope_command(*words, cwd=folder)
     assert "CORRECTED" in text.stdout and "norm of the change" in " ".join(text.stdout.split())
-    unchanged = aope_command("correct", "data.parquet", *COMMON, "--q", "estimates_of_q:good", "--json", cwd=folder)
+    unchanged = aope_command("correct", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:good", "--json", cwd=folder)
     assert json.loads(unchanged.stdout)["norm"] == 0
 
 
 def test_infeasible_correction_exits_with_4(folder):
     done = aope_command(
-        "correct", "data.parquet", *COMMON, "--features", 1, "--feature-bandwidth", 0.05, "--no-intercept", "--delta", 0.99,
+        "correct", "data.parquet", *ESTIMATE, "--features", 1, "--feature-bandwidth", 0.05, "--no-intercept", "--delta", 0.99,
         "--q", "estimates_of_q:bad", "--bandwidth", 0.7, cwd=folder,
     )  # fmt: skip
     assert done.returncode == 4, done.stdout
     assert "INFEASIBLE" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["diagnose", "correct"])
+def test_the_default_radius_is_that_of_the_library(folder, command):
+    words = (command, "data.parquet", *COMMON, "--q", "estimates_of_q:good", "--json")
+    found = json.loads(aope_command(*words, cwd=folder).stdout)
+    assert found["interval"]["radius"] == DEFAULT_RADIUS == "certified"
+    assert found == json.loads(aope_command(*words, "--radius", "certified", "--delta", 0.1, cwd=folder).stdout)
 
 
 def test_landmarks_on_the_command_line(folder):

@@ -1,131 +1,103 @@
-"""The application object and what all commands share: showing results, writing files, the progress bar, exit codes."""
+"""The application: its commands, each imported when it is called, and how a run ends."""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import NoReturn
 
-import typer
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
-from ..errors import InvalidFile, InvalidInput
-from ..io.files import whole_file
+from ..errors import AopeError
 
-if TYPE_CHECKING:
-    from rich.console import Console
+EXIT_BROKEN_PIPE, EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
-    from ..bounds.interval import ValueInterval
-    from ..kernels.products import Progress
-    from ..problem.transitions import Transitions
-    from ..report.document import Document
-    from ..runner.run import Report
+COMMANDS = {
+    "bound": ("bounding", "Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."),
+    "check": ("describing", "Validate a file of transitions and describe it, before any statistics."),
+    "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
+    "coverage": (
+        "coverage",
+        "Measure coverage: run every radius on many data sets of problems whose value is known.\n\n"
+        "Exit code 1 when a finite-sample radius misses so often that its claim is not believable.",
+    ),
+    "demo": ("describing", "Run on a small embedded dataset of a control task, whose true value is known."),
+    "diagnose": (
+        "estimates",
+        "Diagnose an existing Q estimate: is it consistent with the data, what does it imply, and where is it wrong?",
+    ),
+    "experiment": ("experiments", "Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."),
+    "monitor": (
+        "monitoring",
+        "Bound the value while data grow: look after every batch, stop when sure.\n\n"
+        "Run the same command again with new batches. A batch that was taken in before, by name and content, is left out; a "
+        "batch that is refused changes nothing.",
+    ),
+    "sensitivity": (
+        "sensitivity",
+        "Show how the interval depends on each assumption, and where a decision made with it would flip.",
+    ),
+    "simulate": (
+        "simulating",
+        "Roll out a control task with the softmax policy of its network, and write transitions and start states.",
+    ),
+}
+"""Command -> its module here, imported when it is called, and its help, whose first paragraph stands in `aope --help`."""
 
-EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT = 2, 3, 4
 
-app = typer.Typer(
+def _shown_default(value: object) -> str | None:
+    """Nothing for an option that was not given, such as a flag; several values as they are typed."""
+    if value is None or value is False or value == ():
+        return None
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+app = App(
+    name="aope",
     help="Confidence bounds on a policy's value from logged data, without the behavior policy, with certificates.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    version=partial(version, "accountable-ope"),
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+    # A later option replaces an earlier one of the same name, so that a command can be repeated with a change at its end.
+    default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_shown_default),
 )
+for _name, (_module, _help) in COMMANDS.items():
+    app.command(f"{__package__}.{_module}:{_name}", name=_name, help=_help)
+app.register_install_completion_command(help="Install completion for your shell.")
 
 
-def exit_code(intervals: Sequence[ValueInterval]) -> int:
-    """0 when an interval says something and no class was refuted, else why not."""
-    from ..bounds.interval import Status
-
-    statuses = {interval.status for interval in intervals}
-    if Status.INCONSISTENT in statuses:
-        return EXIT_INCONSISTENT
-    return 0 if Status.OK in statuses else EXIT_VACUOUS
-
-
-def show(
-    intervals: Sequence[ValueInterval],
-    data: Transitions,
-    as_json: bool,
-    report: Path | None,
-    title: str,
-    truth: float | None = None,
-    to_beat: float | None = None,
-) -> None:
-    """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known."""
-    from ..report.document import ladder_document
-    from ..report.html import report_html
-    from .text import print_ladder
-
-    if as_json:
-        print_json(ladder_document(intervals, data))
-    else:
-        print_ladder(console(), intervals, truth, to_beat)
-    if report is not None:
-        write_text(report, report_html(intervals, data, title, truth, to_beat))
-        typer.echo(f"Report: {report}", err=True)
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; a problem with the input is one sentence on the error stream."""
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except (AopeError, CycloptsError) as error:
+        print(f"Error: {_sentence(error)}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except BrokenPipeError:  # whoever read the output has seen enough; what is left must not fail at shutdown
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return code or 0
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
 
 
-def check_plot(path: Path) -> None:
-    """Before any work: is there something to draw with, a format to draw in, and a place for the picture?"""
-    from ..report.plots import new_figure
-
-    new_figure(1, 1)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
-    if not path.absolute().parent.is_dir():
-        raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
-
-
-def print_json(document: Document) -> None:
-    """A document on the standard output."""
-    typer.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-def console() -> Console:
-    """The terminal."""
-    from rich.console import Console
-
-    return Console()
-
-
-@contextmanager
-def count_bar(name: str, wanted: bool) -> Iterator[Report | None]:
-    """A bar that counts pieces of work, on the error stream, when a person is looking."""
-    if not (wanted and sys.stderr.isatty()):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report
-
-
-@contextmanager
-def progress_bar(wanted: bool) -> Iterator[Progress | None]:
-    """A progress bar on the error stream, when a person is looking."""
-    if not (wanted and sys.stderr.isatty()):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("kernel statistic"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        update: Callable[[float], None] = lambda done: bar.update(task, completed=done)  # noqa: E731
-        yield update
+def _sentence(error: Exception) -> str:
+    """What is wrong, in one line."""
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"Unexpected argument {error.unused_tokens[0]!r}."
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        count = error.argument.token_count()[0]
+        if not error.argument.tokens and error.keyword is None:
+            return f"{error.argument.name} is needed."
+        return f"{error.keyword or error.argument.name} needs {'a value' if count == 1 else f'{count} values'}."
+    return " ".join(str(error).split())

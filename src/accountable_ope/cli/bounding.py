@@ -2,226 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
+from ..bounds.average_reward import AverageReward, bound_average_reward
+from ..bounds.interval import Interval
+from ..bounds.premises import Choice
+from ..bounds.value import bound_ladder
 from ..errors import InvalidInput
-from .application import app, exit_code, progress_bar, show
+from ..fitting.selection import Candidates, median_bandwidth, select
+from ..problem.policy import state_action_points
+from ..problem.problem import Experience
+from ..radii.registry import AVERAGE_LADDER, DEFAULT_RADIUS, LADDER
+from .inputs import Inputs, read_inputs
 from .options import (
-    ActionValues,
+    CLASS,
+    DECLARATIONS,
+    DELTA,
+    OUTPUT,
+    RADIUS,
     AsJson,
-    Bandwidth,
-    ClassChoice,
+    ClassOptions,
     DataFile,
-    Declared,
+    Declarations,
     Delta,
-    DeterministicReward,
-    FeatureBandwidth,
-    FeatureCount,
-    Horizon,
-    KernelName,
-    Landmarks,
-    Misfit,
-    NoIntercept,
-    NormBound,
-    OneStepRange,
-    PolicyName,
-    RelativeNormBound,
-    RewardRange,
-    SampledStarts,
-    Seed,
-    SinglePrecision,
-    Starts,
-    StateBox,
-    SymmetricNoise,
-    TabularClass,
-    TerminalReward,
-    ValueRange,
+    ProblemOptions,
+    given,
 )
+from .output import Meter, exit_code, progress, show
 
-if TYPE_CHECKING:
-    from ..bounds.interval import ValueInterval
-    from ..kernels.kernel import Kernel
-    from ..kernels.products import Progress, TileOptions
-    from ..problem.transitions import Transitions
-    from .inputs import Problem
+WITH_AVERAGE_REWARD = {"--reward-range", "--norm-bound", "--deterministic-reward", "--policy", "--action-values"}
+"""Declarations and options of the problem that an average reward has a use for."""
 
 
-@app.command()
+@Parameter(name="*", group=RADIUS)
+@dataclass(frozen=True, kw_only=True)
+class LadderOptions:
+    """Radii that are shown side by side."""
+
+    radius: tuple[str, ...] = ()
+    """Name of a radius, repeatable. Default: certified (azuma with --average-reward)."""
+    ladder: bool = False
+    """Show the paper's radius and Theorem A beside the default."""
+    delta: Delta = DELTA
+
+    def radii(self, ladder: tuple[str, ...], default: str) -> tuple[str, ...]:
+        """The names asked for."""
+        return self.radius or (ladder if self.ladder else (default,))
+
+
 def bound(
     data: DataFile,
-    reward_range: RewardRange,
-    discount: Annotated[float | None, typer.Option(help="Discount factor. Needed but for --average-reward.")] = None,
-    starts: Starts = None,
-    sampled_starts: SampledStarts = False,
-    policy: PolicyName = None,
-    action_values: ActionValues = None,
-    value_range: ValueRange = None,
-    norm_bound: NormBound = None,
-    relative_norm: RelativeNormBound = None,
-    horizon: Horizon = None,
-    terminal_reward: TerminalReward = False,
-    deterministic_reward: DeterministicReward = False,
-    state_box: StateBox = None,
-    misfit: Misfit = 0.0,
-    symmetric_noise: SymmetricNoise = False,
-    one_step_range: OneStepRange = None,
+    /,
+    *,
+    problem: ProblemOptions = ProblemOptions(),
+    declared: Declarations,
     average_reward: Annotated[
-        bool, typer.Option("--average-reward", help="Bound the long-run average reward (no discount, no start states).")
+        bool, Parameter(group=DECLARATIONS, help="Bound the long-run average reward (no discount, no start states).")
     ] = False,
     value_span: Annotated[
-        float | None, typer.Option(help="With --average-reward: declared span of the relative value function.")
+        float | None, Parameter(group=DECLARATIONS, help="With --average-reward: span of the relative value function.")
     ] = None,
-    pointwise: Annotated[
-        bool, typer.Option("--pointwise", help="Hold the value range at every logged point, not only on average (slower).")
-    ] = False,
-    delta: Delta = 0.1,
-    radius: Annotated[
-        list[str] | None, typer.Option(help="Radius, repeatable (default: certified; azuma with --average-reward).")
-    ] = None,
-    ladder: Annotated[bool, typer.Option("--ladder", help="Show the paper's radius and Theorem A beside the default.")] = False,
-    features: FeatureCount = 50,
-    feature_bandwidth: FeatureBandwidth = None,
-    landmarks: Landmarks = None,
-    tabular: TabularClass = False,
-    no_intercept: NoIntercept = False,
-    kernel: KernelName = "gaussian",
-    bandwidth: Bandwidth = "1.0",
-    seed: Seed = 0,
-    single_precision: SinglePrecision = False,
+    choice: ClassOptions = ClassOptions(),
     earlier_share: Annotated[
         float | None,
-        typer.Option(help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
+        Parameter(group=CLASS, help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    pointwise: Annotated[
+        bool, Parameter(group=CLASS, help="Hold the value range at every logged point, not only on average (slower).")
+    ] = False,
+    radii: LadderOptions = LadderOptions(),
+    report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     as_json: AsJson = False,
-) -> None:
-    """Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."""
-    from ..bounds.selection import state_choice
-    from ..bounds.value import DEFAULT_RADIUS, bound_ladder
-    from ..kernels.products import TileOptions
-    from ..radii.registry import AVERAGE_LADDER, LADDER
-    from .inputs import read_problem
-
-    choice = ClassChoice(tabular, features, feature_bandwidth, landmarks, not no_intercept, kernel, bandwidth, seed)
-    test_kernel = choice.test_kernel()
-    options = TileOptions(single_precision=single_precision)
-    if average_reward:
-        names = [
-            name
-            for name, given in (
-                ("--discount", discount), ("--starts", starts), ("--value-range", value_range), ("--horizon", horizon),
-                ("--relative-norm", relative_norm), ("--landmarks", landmarks), ("--earlier-share", earlier_share),
-                ("--terminal-reward", terminal_reward or None), ("--state-box", state_box), ("--misfit", misfit or None),
-                ("--pointwise", pointwise or None),
-                ("--symmetric-noise", symmetric_noise or None), ("--one-step-range", one_step_range),
-            )
-            if given is not None
-        ]  # fmt: skip
-        if names:
-            raise InvalidInput(f"--average-reward does not go with {names[0]}.")
-        problem = read_problem(data, None, False, policy, action_values, need_starts=False)
-        with progress_bar(not as_json) as progress:
-            intervals = _average_ladder(
-                problem, choice, test_kernel, reward_range, norm_bound, value_span, not deterministic_reward,
-                radius or (AVERAGE_LADDER if ladder else AVERAGE_LADDER[-1:]),
-                delta, options, progress,
-            )  # fmt: skip
-    else:
-        if discount is None:
-            raise InvalidInput("--discount is needed (or --average-reward).")
-        declared = Declared(
-            discount, reward_range, value_range, norm_bound, relative_norm, horizon, terminal_reward, deterministic_reward,
-            state_box, misfit, symmetric_noise, one_step_range,
-        )  # fmt: skip
-        facts = declared.assumptions()
-        problem = read_problem(data, starts, sampled_starts, policy, action_values)
-        shown = radius or (LADDER if ladder else [DEFAULT_RADIUS])
-        if earlier_share is not None:
-            choice, later, earlier_rows = _choose_earlier(choice, problem, facts.discount, earlier_share)
-            problem = replace(problem, data=later)
-            test_kernel = choice.test_kernel()
-        classes = choice.classes(problem)
-        with progress_bar(not as_json) as progress:
+) -> int:
+    """One row per radius, with guarantee, status and assumptions."""
+    wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
+    others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise or None))
+    wrong += [name for name, value in others if value is not None]
+    if average_reward and wrong:
+        raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
+    if value_span is not None and not average_reward:
+        raise InvalidInput("--value-span goes with --average-reward only.")
+    with progress(as_json) as phase:
+        meter = phase("kernel statistic")
+        if average_reward:
+            inputs = read_inputs(data, problem, need_starts=False)
+            intervals = _average_ladder(inputs, declared, value_span, choice, radii, meter)
+        else:
+            assumptions = declared.assumptions()
+            choice.test_kernel()  # a wrong bandwidth is refused before the file is read
+            inputs = read_inputs(data, problem)
+            chosen = Choice()
+            if earlier_share is not None:
+                choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions.discount, earlier_share)
+            asked = inputs.problem(assumptions)
             intervals = bound_ladder(
-                problem.data,
-                problem.starts,
-                problem.policy,
-                assumptions=facts,
-                kernel=test_kernel,
-                features=classes,
-                radii=shown,
-                delta=delta,
+                asked,
+                features=choice.classes(asked.experience),
+                kernel=choice.test_kernel(),
+                radii=radii.radii(LADDER, DEFAULT_RADIUS),
+                delta=radii.delta,
                 pointwise=pointwise,
-                options=options,
-                progress=progress,
+                chosen=chosen,
+                options=choice.tiles(),
+                progress=meter,
             )
-    if earlier_share is not None:
-        intervals = tuple(state_choice(interval, earlier_rows) for interval in intervals)
-    show(intervals, problem.data, as_json, report, title=str(data))
-    raise typer.Exit(exit_code(intervals))
+    show(intervals, inputs.data, as_json, report, title=str(data))
+    return exit_code(intervals)
 
 
-def _choose_earlier(
-    choice: ClassChoice, problem: Problem, discount: float, earlier_share: float
-) -> tuple[ClassChoice, Transitions, int]:
+def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share: float) -> tuple[ClassOptions, Inputs, Choice]:
     """Bandwidths by the median rule (kernel, RKHS) or by held-out loss (random features), on the earliest rows."""
-    from ..bounds.selection import median_bandwidth, select
-    from ..problem.policy import state_action_points
-
     if choice.tabular:
         raise InvalidInput("--earlier-share chooses bandwidths, and --tabular has none.")
+    fourier = choice.fourier
     if choice.landmarks is not None:
-        earlier, later = problem.data.split(earlier_share)
-        median = median_bandwidth(state_action_points(earlier.states, earlier.actions, problem.policy))
-        return replace(choice, bandwidth=str(median), feature_bandwidth=[median]), later, len(earlier)
-    found = select(
-        problem.data, problem.policy, discount=discount, dimension=choice.features, earlier_share=earlier_share, seed=choice.seed,
-        intercept=choice.intercept,
-    )  # fmt: skip
-    chosen = [one.bandwidth for one in found.features]
-    return (
-        replace(choice, bandwidth=str(float(found.kernel.bandwidth)), feature_bandwidth=chosen),
-        found.later,
-        found.earlier_rows,
-    )
+        earlier, later = inputs.data.split(share)
+        median = median_bandwidth(state_action_points(earlier.states, earlier.actions, inputs.policy))
+        rows, kernel_width, widths = len(earlier), median, [median]
+    else:
+        candidates = Candidates(fourier.features, seed=fourier.seed, intercept=fourier.intercept)
+        found = select(inputs.data, inputs.policy, discount=discount, candidates=candidates, earlier_share=share)
+        rows, later, kernel_width = found.earlier_rows, found.later, float(found.kernel.bandwidth)
+        widths = [one.bandwidth for one in found.features]
+    chosen = replace(fourier, bandwidth=str(kernel_width), feature_bandwidth=tuple(widths))
+    return replace(choice, fourier=chosen), replace(inputs, data=later), Choice(rows)
 
 
 def _average_ladder(
-    problem: Problem,
-    choice: ClassChoice,
-    kernel: Kernel,
-    reward_range: tuple[float, float],
-    norm_bound: float | None,
+    inputs: Inputs,
+    declared: Declarations,
     value_span: float | None,
-    reward_noise: bool,
-    radii: Sequence[str],
-    delta: float,
-    options: TileOptions,
-    progress: Progress | None,
-) -> tuple[ValueInterval, ...]:
-    from ..bounds.average_reward import bound_average_reward
-    from ..classes.features import RandomFourier, TabularFeatures
-
-    classes = [one for one in choice.classes(problem) if isinstance(one, (RandomFourier, TabularFeatures))]
+    choice: ClassOptions,
+    radii: LadderOptions,
+    meter: Meter | None,
+) -> tuple[Interval, ...]:
+    facts = AverageReward(declared.reward_range, declared.norm_bound, value_span, not declared.deterministic_reward)
+    classes = choice.classes(Experience(inputs.data, inputs.starts, inputs.policy, 1.0))
     return tuple(
         bound_average_reward(
-            problem.data,
-            problem.policy,
-            reward_range=reward_range,
-            kernel=kernel,
+            inputs.data,
+            inputs.policy,
+            facts,
             features=classes,
-            norm_bound=norm_bound,
-            value_span=value_span,
-            reward_noise=reward_noise,
+            kernel=choice.test_kernel(),
             radius=name,
-            delta=delta,
-            options=options,
-            progress=progress,
+            delta=radii.delta,
+            options=choice.tiles(),
+            progress=meter,
         )
-        for name in radii
+        for name in radii.radii(AVERAGE_LADDER, AVERAGE_LADDER[-1])
     )

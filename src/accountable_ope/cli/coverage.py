@@ -3,66 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 from ..errors import InvalidInput
-from .application import app, check_plot, console, count_bar, print_json
-from .options import AsJson
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..laboratory import Coverage
-    from ..report.document import Document
+from ..laboratory import Coverage, families_named, methods_named, refuted, run_trials, stored_trials, summarize
+from ..laboratory.page import check_page, write_page
+from ..laboratory.trials import DEFAULT_COUNTS
+from ..report.coverage_plot import coverage_figure
+from ..report.document import Document
+from .options import DELTA, OUTPUT, RADIUS, Delta, Workers, default_of
+from .output import PlotOptions, console, note, print_json, progress
 
 EXIT_REFUTED = 1
+COUNTS = ", ".join(map(str, DEFAULT_COUNTS))
 
 
-@app.command()
 def coverage(
-    family: Annotated[list[str] | None, typer.Option(help="Family of problems, repeatable. None: all of them.")] = None,
-    radius: Annotated[list[str] | None, typer.Option(help="Radius, repeatable. None: the whole ladder.")] = None,
-    n: Annotated[list[int] | None, typer.Option("--n", help="Number of transitions, repeatable. None: 300, 1000, 3000.")] = None,
-    trials: Annotated[int, typer.Option(help="Data sets per family and n.")] = 100,
-    delta: Annotated[float, typer.Option(help="Failure probability of the two-sided statement.")] = 0.1,
-    workers: Annotated[int | None, typer.Option(help="Processes. None: one per core.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder that keeps finished trials; what it holds is not computed again.")
-    ] = None,
+    *,
+    family: Annotated[tuple[str, ...], Parameter(help="Family of problems, repeatable. Default: all of them.")] = (),
+    n: Annotated[tuple[int, ...], Parameter(name="--n", help="Number of transitions, repeatable.", show_default=COUNTS)] = (),
+    trials: Annotated[int, Parameter(help="Data sets per family and n.")] = default_of(run_trials, "trials"),
+    workers: Workers = None,
+    out: Annotated[Path | None, Parameter(help="Folder that keeps finished trials, which are then not computed again.")] = None,
     stored: Annotated[
-        bool, typer.Option("--stored", help="Show what the folder of --out holds, whatever its number of trials; run nothing.")
+        bool, Parameter(help="Show what the folder of --out holds, whatever its number of trials; run nothing.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw coverage and width against n, to .png, .svg or .pdf.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the tables between the marks of this Markdown page.")] = None,
-    list_families: Annotated[bool, typer.Option("--list", help="List the families and leave.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Measure coverage: run every radius on many data sets of problems whose value is known.
-
-    Exit code 1 when a finite-sample radius misses so often that its claim is not believable.
-    """
-    from ..laboratory import families_named, methods_named, refuted, run_trials, stored_trials, summarize
-    from ..laboratory.page import check_page, write_page
-    from ..laboratory.trials import DEFAULT_COUNTS
-
+    list_families: Annotated[bool, Parameter(name="--list", help="List the families and leave.")] = False,
+    radius: Annotated[tuple[str, ...], Parameter(group=RADIUS, help="Radius, repeatable. Default: the whole ladder.")] = (),
+    delta: Delta = DELTA,
+    markdown: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="Write the tables between the marks of this Markdown page.")
+    ] = None,
+    output: PlotOptions = PlotOptions(),
+) -> int:
+    """A table of coverage and width, or what a folder holds of it."""
     if list_families:
-        _print_families(as_json)
-        return
-    chosen = methods_named(radius)
-    problems = families_named(family)
-    if plot is not None:
-        check_plot(plot)
+        _print_families(output.as_json)
+        return 0
+    chosen, problems = methods_named(radius or None), families_named(family or None)
+    output.check()
     if markdown is not None:
         check_page(markdown)
     if stored:
         if out is None:
             raise InvalidInput("--stored needs --out, the folder that holds the trials.")
-        table = stored_trials(out, problems, n, None if radius is None else chosen, delta)
+        table = stored_trials(out, problems, n or None, chosen if radius else None, delta)
     else:
-        with count_bar("data sets", not as_json) as report:
+        with progress(output.as_json) as phase:
             table = run_trials(
                 problems,
                 n or DEFAULT_COUNTS,
@@ -71,41 +66,32 @@ def coverage(
                 delta=delta,
                 workers=workers,
                 folder=out,
-                report=report,
+                report=phase("data sets"),
             )
     rows = summarize(table)
-    if as_json:
+    if output.as_json:
         print_json(coverage_document(rows))
     else:
         print_coverage(console(), rows)
-    if plot is not None:
-        from ..report.coverage_plot import coverage_figure
-        from ..report.plots import save_figure
-
-        save_figure(coverage_figure(rows), plot)
-        typer.echo(f"Plot: {plot}", err=True)
+    output.draw(lambda: coverage_figure(rows))
     if markdown is not None:
         write_page(markdown, rows)
-        typer.echo(f"Page: {markdown}", err=True)
+        note(f"Page: {markdown}")
     wrong = refuted(rows)
     for row in wrong:
-        typer.echo(
+        note(
             f"Not believable: {row.method} covered {row.covered} of {row.trials} in {row.family} at n = {row.n}, where at least "
-            f"{100 * (1 - row.delta):g}% is claimed.",
-            err=True,
+            f"{100 * (1 - row.delta):g}% is claimed."
         )
-    raise typer.Exit(EXIT_REFUTED if wrong else 0)
+    return EXIT_REFUTED if wrong else 0
 
 
 def print_coverage(terminal: Console, rows: Sequence[Coverage]) -> None:
     """One row per family, n and method."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     counts = sorted({row.trials for row in rows})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     title = f"{100 * (1 - rows[0].delta):g}% coverage is claimed; {trials} data sets, 95% Clopper-Pearson intervals"
-    terminal.print(title, highlight=False)
+    terminal.print(title)
     table = Table(box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
     table.add_column("family, radius", no_wrap=True)
     for name in ("n", "covered", "95% interval", "width", "whole", "empty", "s"):
@@ -126,21 +112,18 @@ def print_coverage(terminal: Console, rows: Sequence[Coverage]) -> None:
             _seconds(row.seconds),
             style="red" if row.refuted else None,
         )
-    terminal.print(table, highlight=False)
+    terminal.print(table)
     terminal.print(
         "width: mean, normalized; whole: the interval is the whole range of values; empty: no function of the class fits; "
         "s: seconds in one thread.",
         highlight=False,
     )
     if not all(row.claims for row in rows):
-        terminal.print("*: asymptotic, so nothing is claimed at a finite n.", highlight=False)
+        terminal.print("*: asymptotic, so nothing is claimed at a finite n.")
 
 
 def coverage_document(rows: Sequence[Coverage]) -> Document:
     """The summary for machines."""
-    from dataclasses import asdict
-    from math import isnan
-
     return {
         "claims_believable": not any(row.refuted for row in rows),
         "rows": [
@@ -159,8 +142,6 @@ def _share(fraction: float) -> str:
 
 
 def _print_families(as_json: bool) -> None:
-    from ..laboratory import families_named
-
     known = families_named()
     if as_json:
         print_json(
@@ -173,4 +154,4 @@ def _print_families(as_json: bool) -> None:
         )
         return
     for one in known:
-        console().print(f"[bold]{one.name}[/] ({one.data_kind.value}): {one.description}", highlight=False)
+        console().print(f"[bold]{one.name}[/] ({one.data_kind.value}): {one.description}")

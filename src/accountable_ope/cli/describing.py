@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
+from ..demo import DEMO_COMMAND, copy_demo_data, demo_behavior_value, demo_truth, run_demo
 from ..errors import InvalidFile
-from .application import app, console, print_json, progress_bar, show, write_text
-from .options import (
-    AsJson,
-    DataFile,
-)
+from ..io.parquet import read_transition_file
+from ..problem.contradictions import check_rewards
+from ..report.document import description_document, ladder_document
+from ..validation import ordered_pair
+from .options import DECLARATIONS, OUTPUT, AsJson, DataFile
+from .output import console, json_text, print_json, progress, show, write_text
+from .text import print_description
 
 
-@app.command()
 def check(
     data: DataFile,
-    reward_range: Annotated[tuple[float, float] | None, typer.Option(help="Declared range of every reward.")] = None,
+    /,
+    *,
+    reward_range: Annotated[tuple[float, float] | None, Parameter(group=DECLARATIONS, help="Range of every reward.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Validate a file of transitions and describe it, before any statistics."""
-    from ..io.parquet import read_transition_file
-    from ..problem.contradictions import check_rewards
-    from ..report.document import description_document
-    from ..validation import ordered_pair
-    from .text import print_description
-
+    """Description of a file, printed even where a declared range is then contradicted."""
     declared = None if reward_range is None else ordered_pair(reward_range, "reward_range")
     file = read_transition_file(data)
     if as_json:
@@ -39,20 +36,16 @@ def check(
         check_rewards(file.data, declared)
 
 
-@app.command()
 def demo(
-    output: Annotated[Path | None, typer.Option(help="Folder for the report, the JSON result and the data.")] = None,
+    *,
+    output: Annotated[Path | None, Parameter(group=OUTPUT, help="Folder for the report, the JSON result and the data.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run on a small embedded dataset of a control task, whose true value is known."""
-    from ..demo import DEMO_COMMAND, copy_demo_data, demo_behavior_value, demo_truth, run_demo
-    from ..report.document import ladder_document
-
-    with progress_bar(not as_json) as progress:
-        data, intervals = run_demo(progress)
-    truth, to_beat = demo_truth(), demo_behavior_value()
+    """The ladder of the embedded dataset beside its true value."""
+    with progress(as_json) as phase:
+        data, intervals = run_demo(phase("kernel statistic"))
     if not as_json:
-        console().print(f"The same as:\n  {DEMO_COMMAND}\n", highlight=False, soft_wrap=True)
+        console().print(f"The same as:\n  {DEMO_COMMAND}\n", soft_wrap=True)
     report = None
     if output is not None:
         try:
@@ -61,6 +54,7 @@ def demo(
         except OSError as error:
             raise InvalidFile(f"{output} cannot be written: {error}") from error
         report = output / "report.html"
-    show(intervals, data, as_json, report, title="Embedded demonstration: Puck-Mountain", truth=truth, to_beat=to_beat)
+    title = "Embedded demonstration: Puck-Mountain"
+    show(intervals, data, as_json, report, title, truth=demo_truth(), to_beat=demo_behavior_value())
     if output is not None:
-        write_text(output / "result.json", json.dumps(ladder_document(intervals, data), indent=2, allow_nan=False) + "\n")
+        write_text(output / "result.json", json_text(ladder_document(intervals, data)) + "\n")

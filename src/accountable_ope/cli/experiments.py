@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
+from ..environments.softmax import TASKS
 from ..errors import InvalidInput
-from .application import app, check_plot, console, count_bar, print_json
-from .options import AsJson
-
-if TYPE_CHECKING:
-    from ..experiments.scale import Scale
+from ..experiments.bounds import run_bounds
+from ..experiments.estimators import RADII, default_count, run_estimates
+from ..experiments.importance import run_importance
+from ..experiments.page import check_page, write_page
+from ..experiments.scale import QUICK, Scale
+from ..experiments.summary import summary_lines
+from ..report.experiment_plots import bounds_figure, estimates_figure, importance_figure
+from ..report.plots import save_figure
+from ..runner.processes import process_count
+from ..runner.store import save_rows
+from .options import OUTPUT, AsJson, Workers
+from .output import check_plot, console, note, print_json, progress
 
 FIGURES = {
     "figure1": ("inverted-pendulum", "puck-mountain"),
@@ -23,28 +31,26 @@ FIGURES = {
     "figure4": ("inverted-pendulum",),
 }
 """Which tasks a figure is drawn for unless one is asked for."""
+TRIALS = f"{Scale().trials}, or {QUICK.trials} with --quick"
 
 
-@app.command()
 def experiment(
-    figure: Annotated[str, typer.Argument(help="figure1, figure2, figure3 or figure4.")],
-    env: Annotated[str | None, typer.Option(help="inverted-pendulum or puck-mountain. None: as in the paper.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Data sets per point. None: 50, or 4 with --quick.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small run: few trials, few points, small batches.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the table, the pictures, and what a resumed run need not repeat.")] = Path(
-        "experiments"
-    ),
-    workers: Annotated[int | None, typer.Option(help="Processes. None: one per core.")] = None,
+    figure: Annotated[str, Parameter(help="figure1, figure2, figure3 or figure4.")],
+    /,
+    *,
+    env: Annotated[str | None, Parameter(help="inverted-pendulum or puck-mountain. Default: as in the paper.")] = None,
+    trials: Annotated[int | None, Parameter(help="Data sets per point.", show_default=TRIALS)] = None,
+    quick: Annotated[bool, Parameter(help="A small run: few trials, few points, small batches.")] = False,
+    workers: Workers = None,
+    out: Annotated[
+        Path, Parameter(group=OUTPUT, help="Folder for the table, the pictures, and what a resumed run need not repeat.")
+    ] = Path("experiments"),
     markdown: Annotated[
-        Path | None, typer.Option(help="Write tables and findings between the marks of this Markdown page.")
+        Path | None, Parameter(group=OUTPUT, help="Write tables and findings between the marks of this Markdown page.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run an experiment of the paper: every trial as Parquet, the figure as PNG and SVG."""
-    from ..environments.softmax import TASKS
-    from ..experiments.scale import QUICK, Scale
-    from ..runner.processes import process_count
-
+    """Tables, pictures and findings of one figure, for one task or for those of the paper."""
     if figure not in FIGURES:
         raise InvalidInput(f"`figure` must be one of {', '.join(FIGURES)}. Got {figure!r}.")
     if env is not None and env not in TASKS:
@@ -52,8 +58,6 @@ def experiment(
     tasks = (env,) if env else FIGURES[figure]
     process_count(workers)  # a wrong number is refused before any work
     if markdown is not None:
-        from ..experiments.page import check_page
-
         for task in tasks:
             check_page(markdown, f"{figure} {task}")
     scale = QUICK if quick else Scale()
@@ -74,52 +78,38 @@ def experiment(
 def _run(
     figure: str, task: str, scale: Scale, out: Path, workers: int | None, markdown: Path | None, as_json: bool
 ) -> dict[str, Any]:
-    from ..experiments.summary import summary_lines
-    from ..runner.store import save_rows
-
     rows, pictures = _rows_and_pictures(figure, task, scale, out, workers, as_json)
     table = out / f"{figure}-{task}.parquet"
     save_rows(rows, table)
     files = [str(table)]
-    from ..report.plots import save_figure
-
     for stem, picture in pictures:
         for ending in ("png", "svg"):
             path = out / f"{stem}.{ending}"
             save_figure(picture, path)
             files.append(str(path))
     if markdown is not None:
-        from ..experiments.page import write_page
-
         write_page(markdown, f"{figure} {task}", rows, scale)
         files.append(str(markdown))
     lines = summary_lines(rows, scale)
     if not as_json:
         for line in lines:
-            console().print(line, highlight=False)
+            console().print(line)
         for name in files:
-            typer.echo(f"Wrote {name}", err=True)
+            note(f"Wrote {name}")
     return {"task": task, "trials": scale.trials, "rows": len(rows), "files": files, "findings": lines}
 
 
 def _rows_and_pictures(
     figure: str, task: str, scale: Scale, out: Path, workers: int | None, as_json: bool
 ) -> tuple[Sequence[Any], list[tuple[str, Any]]]:
-    from ..report.experiment_plots import bounds_figure, estimates_figure, importance_figure
-
-    with count_bar(f"{figure} {task}", not as_json) as report:
+    with progress(as_json) as phase:
+        report = phase(f"{figure} {task}")
         if figure == "figure1":
-            from ..experiments.bounds import run_bounds
-
             bounds = run_bounds(task, scale, folder=out, workers=workers, report=report)
             return bounds, [(f"{figure}-{task}", bounds_figure(bounds, scale))]
         if figure == "figure4":
-            from ..experiments.importance import run_importance
-
             lowers = run_importance(task, scale, folder=out, workers=workers, report=report)
             return lowers, [(f"{figure}-{task}", importance_figure(lowers))]
-        from ..experiments.estimators import RADII, default_count, run_estimates
-
         estimates = run_estimates(task, scale, folder=out, workers=workers, report=report)
         middle = default_count(scale)
         return estimates, [(f"{figure}-{task}-{radius}", estimates_figure(estimates, middle, radius)) for radius in RADII]

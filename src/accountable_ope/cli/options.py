@@ -1,98 +1,104 @@
-"""Options that several commands share, each described once."""
+"""The options of the command line, each declared once; commands flatten these classes into their own options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Literal
 
-import typer
+import numpy as np
+from cyclopts import Group, Parameter
 
+from ..bounds.value import bound_ladder
+from ..classes.features import RandomFourier, TabularFeatures
+from ..classes.function_class import Features
+from ..classes.rkhs import KernelSections
 from ..errors import InvalidInput
+from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
+from ..kernels.products import TileOptions
+from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.problem import Experience
+from ..radii.registry import DEFAULT_RADIUS
+from ..validation import FloatArray
 
-if TYPE_CHECKING:
-    from ..classes.features import FeatureMap, KernelSections
-    from ..kernels.kernel import Kernel
-    from ..problem.assumptions import Assumptions
-    from .inputs import Problem
+MEMORY_LIMIT = 16 * 2**30
+"""Landmarks that would need more bytes than this are refused before any work."""
+MOST_CELLS = 5000
+"""The most pairs of state and action that --tabular takes."""
 
-DataFile = Annotated[Path, typer.Argument(help="Parquet file of transitions: state, action, reward, next_state, ...")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Discount = Annotated[float, typer.Option(help="Discount factor.")]
-RewardRange = Annotated[tuple[float, float], typer.Option(help="Declared range of every reward, logged or not.")]
-Starts = Annotated[
-    Path | None, typer.Option(help="Parquet file of start states (state, weight, target_probability). None: first states.")
-]
-SampledStarts = Annotated[
-    bool, typer.Option("--sampled-starts", help="The start states are an i.i.d. sample, not the distribution itself.")
-]
-PolicyName = Annotated[
-    str | None, typer.Option(help="module:function of the target policy (states -> probabilities). None: columns of the files.")
-]
-ActionValues = Annotated[
-    str | None, typer.Option(help="A number per action, such as -1,0,1 (vectors: 0,1;1,0). None: one-hot vectors.")
-]
-ValueRange = Annotated[
-    tuple[float, float] | None, typer.Option(help="Declared range of the value, where tighter than the rewards imply.")
-]
-NormBound = Annotated[float | None, typer.Option(help="Declared bound on the norm of Q, the constant left out.")]
-RelativeNormBound = Annotated[
-    float | None, typer.Option(help="Declared bound as a multiple of the least norm that is consistent with the data.")
-]
-Horizon = Annotated[int | None, typer.Option(help="Declared: every episode ends within this many steps.")]
-TerminalReward = Annotated[bool, typer.Option("--terminal-reward", help="Declared: only the end of an episode pays.")]
-DeterministicReward = Annotated[
-    bool, typer.Option("--deterministic-reward", help="Declared: the reward is a function of state and action.")
-]
-StateBox = Annotated[
-    str | None, typer.Option(help="Declared: every state lies in this box, such as -5:5,-3:3 (low:high per column).")
-]
-OneStepRange = Annotated[
-    float | None,
-    typer.Option(help="Declared: given state and action, chance moves reward plus discounted next value by at most this."),
-]
-Misfit = Annotated[float, typer.Option(help="Declared: some function of the class is this near to Q everywhere.")]
-SymmetricNoise = Annotated[
-    bool, typer.Option("--symmetric-noise", help="Declared: Bellman residuals are symmetric about 0 (for --radius symmetric).")
-]
-Delta = Annotated[float, typer.Option(help="Failure probability of the two-sided statement.")]
-FeatureCount = Annotated[int, typer.Option(help="Number of random Fourier features.")]
-FeatureBandwidth = Annotated[
-    list[float] | None, typer.Option(help="Bandwidth of the features, repeatable: the union of the classes. [default: 1.0]")
-]
-Landmarks = Annotated[
-    int | None, typer.Option(help="The whole Gaussian RKHS through this many landmarks, instead of random features (0: all).")
-]
-TabularClass = Annotated[bool, typer.Option("--tabular", help="One-hot features, for finitely many states.")]
-NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="The paper's class: no unpenalized constant in Q.")]
-KernelName = Annotated[str, typer.Option(help="Test kernel: gaussian, laplace or tabular.")]
-Bandwidth = Annotated[str, typer.Option(help="Bandwidth of the kernel: a number, or one per column of (state, action).")]
-Seed = Annotated[int, typer.Option(help="Seed of the random features.")]
-SinglePrecision = Annotated[
-    bool, typer.Option("--single-precision", help="Kernel tiles in float32: faster, with the rounding added to the radius.")
-]
+PROBLEM = Group.create_ordered("Problem")
+DECLARATIONS = Group.create_ordered("Declarations")
+CLASS = Group.create_ordered("Class and kernel")
+RADIUS = Group.create_ordered("Radius")
+OUTPUT = Group.create_ordered("Output")
 
 
-@dataclass(frozen=True)
-class Declared:
-    """What the analyst asserts on the command line."""
+def default_of(function: Callable[..., Any], name: str) -> Any:
+    """The default that a function of the library has for a parameter."""
+    return signature(function).parameters[name].default
 
-    discount: float
+
+DataFile = Annotated[Path, Parameter(help="Parquet file of transitions: state, action, reward, next_state, ...")]
+AsJson = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print JSON instead of text.")]
+Plot = Annotated[Path | None, Parameter(group=OUTPUT, help="Draw the result to this file: .png, .svg or .pdf.")]
+Delta = Annotated[float, Parameter(group=RADIUS, help="Failure probability of the two-sided statement.")]
+Workers = Annotated[int | None, Parameter(help="Processes. Default: one per core.")]
+DELTA: float = default_of(bound_ladder, "delta")
+_KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
+
+
+@Parameter(name="*", group=PROBLEM)
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """Start states and target policy."""
+
+    starts: Path | None = None
+    """Parquet file of start states (state, weight, target_probability). Default: the first states of the episodes."""
+    sampled_starts: bool = False
+    """The start states are an i.i.d. sample, not the distribution itself."""
+    policy: str | None = None
+    """module:function of the target policy (states -> probabilities). Default: columns of the files."""
+    action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
+
+
+@Parameter(name="*", group=DECLARATIONS)
+@dataclass(frozen=True, kw_only=True)
+class Declarations:
+    """What the analyst asserts."""
+
+    discount: float | None = None
+    """Discount factor. Needed, except for an average reward."""
     reward_range: tuple[float, float]
-    value_range: tuple[float, float] | None
-    norm_bound: float | None
-    relative_norm: float | None
-    horizon: int | None
-    terminal_reward: bool
-    deterministic_reward: bool
-    state_box: str | None = None
-    misfit: float = 0.0
-    symmetric_noise: bool = False
+    """Range of every reward, logged or not."""
+    value_range: tuple[float, float] | None = None
+    """Range of the value, where tighter than the rewards imply."""
+    norm_bound: float | None = None
+    """Bound on the norm of Q, the constant left out. Default: no bound."""
+    relative_norm: float | None = None
+    """Bound on the norm as a multiple of the least norm that is consistent with the data."""
+    horizon: int | None = None
+    """Every episode ends within this many steps."""
+    terminal_reward: bool = Assumptions.terminal_reward
+    """Only the end of an episode pays."""
+    deterministic_reward: bool = not Assumptions.reward_noise
+    """The reward is a function of state and action."""
+    state_box: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """Every state lies in this box, such as -5:5,-3:3 (low:high per column)."""
+    misfit: float = Assumptions.misfit
+    """Some function of the class is this near to Q everywhere."""
+    symmetric_noise: bool = Assumptions.symmetric_noise
+    """Bellman residuals are symmetric about 0 (for --radius symmetric)."""
     one_step_range: float | None = None
+    """Given state and action, chance moves reward plus discounted next value by at most this."""
 
-    def assumptions(self) -> Assumptions:
-        from ..problem.assumptions import Assumptions, RelativeNorm
-
+    def assumptions(self, terminates: bool | None = Assumptions.terminates) -> Assumptions:
+        """The same for the library."""
+        if self.discount is None:
+            raise InvalidInput("--discount is needed.")
         if self.norm_bound is not None and self.relative_norm is not None:
             raise InvalidInput("--norm-bound and --relative-norm exclude each other.")
         return Assumptions(
@@ -100,14 +106,140 @@ class Declared:
             reward_range=self.reward_range,
             value_range=self.value_range,
             norm_bound=self.norm_bound if self.relative_norm is None else RelativeNorm(self.relative_norm),
+            state_box=None if self.state_box is None else _parse_box(self.state_box),
             reward_noise=not self.deterministic_reward,
+            symmetric_noise=self.symmetric_noise,
             horizon=self.horizon,
             terminal_reward=self.terminal_reward,
-            state_box=None if self.state_box is None else _parse_box(self.state_box),
+            terminates=terminates,
             misfit=self.misfit,
-            symmetric_noise=self.symmetric_noise,
             one_step_range=self.one_step_range,
         )
+
+
+@Parameter(name="*", group=CLASS)
+@dataclass(frozen=True, kw_only=True)
+class FourierOptions:
+    """Random Fourier features and the test kernel."""
+
+    features: int = 50
+    """Number of random Fourier features."""
+    feature_bandwidth: tuple[float, ...] = (RandomFourier.bandwidth,)
+    """Bandwidth of the features, repeatable: the union of the classes."""
+    no_intercept: bool = not RandomFourier.intercept
+    """The paper's class: no unpenalized constant in Q."""
+    seed: int = RandomFourier.seed
+    """Seed of the random features."""
+    kernel: Literal["gaussian", "laplace", "tabular"] = "gaussian"
+    """Test kernel."""
+    bandwidth: Annotated[str | None, Parameter(show_default=_KERNEL_BANDWIDTHS)] = None
+    """Bandwidth of the test kernel: a number, or one per column of (state, action)."""
+
+    @property
+    def intercept(self) -> bool:
+        """Whether Q has an unpenalized constant."""
+        return not self.no_intercept
+
+    def classes(self) -> list[RandomFourier]:
+        """A class per bandwidth."""
+        return [RandomFourier(self.features, width, self.seed, self.intercept) for width in self.feature_bandwidth]
+
+    def test_kernel(self) -> Kernel:
+        """The kernel that weighs Bellman residuals against each other."""
+        widths = () if self.bandwidth is None else (_parse_bandwidth(self.bandwidth),)
+        if self.kernel == "tabular":
+            return Tabular()
+        return Gaussian(*widths) if self.kernel == "gaussian" else Laplace(*widths)
+
+
+@Parameter(name="*", group=CLASS)
+@dataclass(frozen=True, kw_only=True)
+class ClassOptions:
+    """Any class of Q functions that the command line knows, and the test kernel."""
+
+    fourier: FourierOptions = FourierOptions()
+    landmarks: int | None = None
+    """The whole Gaussian RKHS through this many landmarks, instead of random features (0: all)."""
+    tabular: bool = False
+    """One-hot features, for finitely many states."""
+    single_precision: bool = TileOptions.single_precision
+    """Kernel tiles in float32: faster, with the rounding added to the radius."""
+
+    def test_kernel(self) -> Kernel:
+        """The chosen kernel; one-hot features go with the kernel that compares points only for equality."""
+        chosen = self.fourier.test_kernel()
+        return Tabular() if self.tabular else chosen
+
+    def tiles(self) -> TileOptions:
+        """How the pass over the rows is made."""
+        return TileOptions(single_precision=self.single_precision)
+
+    def classes(self, experience: Experience) -> list[Features]:
+        """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; one per bandwidth."""
+        data, starts, policy = experience.data, experience.starts, experience.policy
+        if self.tabular and self.landmarks is not None:
+            raise InvalidInput("--tabular and --landmarks exclude each other.")
+        if self.landmarks is not None:
+            return [*self._sections(self.landmarks, len(data))]
+        if not self.tabular:
+            return [*self.fourier.classes()]
+        vectors = policy.action_vectors
+        if vectors is None:
+            raise InvalidInput("--tabular needs a finite action set.")
+        states = np.concatenate([data.states, data.next_states[~data.terminated], starts.states])
+        distinct = np.unique(states, axis=0)
+        if len(distinct) * len(vectors) > MOST_CELLS:
+            raise InvalidInput(
+                f"--tabular is for few states: there are {len(distinct)} different ones and {len(vectors)} actions."
+            )
+        return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
+
+    def _sections(self, landmarks: int, rows: int) -> list[KernelSections]:
+        widths = self.fourier.feature_bandwidth
+        classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in widths]
+        needed = sum(one.memory(rows) for one in classes)
+        if needed > MEMORY_LIMIT:
+            raise InvalidInput(
+                f"--landmarks {landmarks} on {rows} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks."
+            )
+        return classes
+
+
+@Parameter(name="*", group=RADIUS)
+@dataclass(frozen=True, kw_only=True)
+class RadiusOptions:
+    """A radius and its failure probability."""
+
+    radius: str = DEFAULT_RADIUS
+    """Name of the radius: how much loss chance may explain."""
+    delta: Delta = DELTA
+
+
+def given(options: ProblemOptions | Declarations) -> list[str]:
+    """The names of the options that differ from their defaults."""
+    return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
+
+
+def parse_vectors(text: str, option: str) -> list[list[float]]:
+    """'-1,0,1' -> one number each; 'a1,a2;b1,b2' -> vectors of one length."""
+    try:
+        rows = [[float(x) for x in row.split(",")] for row in text.split(";")]
+    except ValueError:
+        raise InvalidInput(f"{option} must be numbers separated by commas. Got {text!r}.") from None
+    if len({len(row) for row in rows}) != 1:
+        raise InvalidInput(f"{option} must be vectors of one length. Got {text!r}.")
+    return [[x] for x in rows[0]] if len(rows) == 1 else rows
+
+
+def _parse_bandwidth(text: str) -> FloatArray:
+    """One number, or one per column of (state, action) separated by commas."""
+    try:
+        numbers = [float(x) for x in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--bandwidth must be a number, or numbers separated by commas. Got {text!r}.") from None
+    if not all(math.isfinite(x) and x > 0 for x in numbers):
+        raise InvalidInput(f"--bandwidth must be positive. Got {text!r}.")
+    return np.array(numbers[0] if len(numbers) == 1 else numbers)
 
 
 def _parse_box(text: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -118,35 +250,3 @@ def _parse_box(text: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     except ValueError:
         raise InvalidInput(f"--state-box must look like -5:5,-3:3, one low:high per state column. Got {text!r}.") from None
     return lows, highs
-
-
-@dataclass(frozen=True)
-class ClassChoice:
-    """The kernel and the class of Q functions, as chosen on the command line."""
-
-    tabular: bool
-    features: int
-    feature_bandwidth: list[float] | None
-    landmarks: int | None
-    intercept: bool
-    kernel: str
-    bandwidth: str
-    seed: int
-
-    def test_kernel(self) -> Kernel:
-        from .inputs import build_kernel, parse_bandwidth
-
-        return build_kernel("tabular" if self.tabular else self.kernel, parse_bandwidth(self.bandwidth, "--bandwidth"))
-
-    def classes(self, problem: Problem) -> list[FeatureMap | KernelSections]:
-        from .inputs import build_features
-
-        return build_features(
-            problem,
-            self.tabular,
-            self.features,
-            self.feature_bandwidth or [1.0],
-            self.landmarks,
-            self.seed,
-            self.intercept,
-        )

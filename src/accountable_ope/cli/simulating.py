@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+import numpy as np
+from cyclopts import Parameter
 
+from ..environments.control_task import ControlTask, roll_out
+from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
 from ..errors import InvalidFile, InvalidInput
-from .application import app, print_json
-from .options import AsJson
-
-if TYPE_CHECKING:
-    from ..environments.control_task import ControlTask
-    from ..problem.policy import DiscretePolicy, TabulatedPolicy
-    from ..problem.transitions import Transitions
-    from ..report.document import Document
+from ..io.minari import new_minari_folder, save_minari
+from ..io.parquet import save_starts, save_transitions
+from ..problem.policy import DiscretePolicy, TabulatedPolicy
+from ..problem.transitions import Transitions
+from ..report.document import Document
+from ..validation import plural, positive, whole
+from .options import OUTPUT, AsJson
+from .output import check_folder, print_json
 
 DISCOUNT, NORM_BOUND = 0.95, 10.0
 """What the suggested command declares: the discount of the experiments on these tasks, and a norm that users replace."""
 
 
-@app.command()
 def simulate(
-    task: Annotated[str, typer.Argument(help="puck-mountain or inverted-pendulum.")],
-    temperature: Annotated[float, typer.Option(help="Temperature of the softmax policy that is rolled out.")] = 1.0,
-    target_temperature: Annotated[float, typer.Option(help="Temperature of the target policy, written as columns.")] = 0.1,
-    episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
-    length: Annotated[int | None, typer.Option(help="Most steps of an episode. None: the task's horizon.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of start states, actions and noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the transitions to this Parquet file.")] = None,
-    starts: Annotated[Path | None, typer.Option(help="Write the start states, the distribution itself, to this file.")] = None,
-    minari: Annotated[str | None, typer.Option(help="Write a new Minari dataset of this id, such as puck-v0.")] = None,
+    task: Annotated[str, Parameter(help="puck-mountain or inverted-pendulum.")],
+    /,
+    *,
+    temperature: Annotated[float, Parameter(help="Temperature of the softmax policy that is rolled out.")] = 1.0,
+    target_temperature: Annotated[
+        float, Parameter(help="Temperature of the target policy, written as columns.")
+    ] = TARGET_TEMPERATURE,
+    episodes: Annotated[int, Parameter(help="Number of episodes.")] = 20,
+    length: Annotated[int | None, Parameter(help="Most steps of an episode. Default: the task's horizon.")] = None,
+    seed: Annotated[int, Parameter(help="Seed of start states, actions and noise.")] = 0,
+    out: Annotated[Path | None, Parameter(group=OUTPUT, help="Write the transitions to this Parquet file.")] = None,
+    starts: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="Write the start states, the distribution itself, to this file.")
+    ] = None,
+    minari: Annotated[str | None, Parameter(group=OUTPUT, help="Write a new Minari dataset of this id, such as puck-v0.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Roll out a control task with the softmax policy of its network, and write transitions and start states."""
-    import numpy as np
-
-    from ..environments.control_task import roll_out
-    from ..environments.softmax import control_task, softmax_policy
-    from ..io.parquet import save_starts, save_transitions
-    from ..validation import positive, whole
-
+    """Files of one roll-out, and the command that bounds the value of the target policy from them."""
     problem = control_task(task)
     behavior = softmax_policy(task, temperature)
     target = softmax_policy(task, positive(target_temperature, "target_temperature"))
@@ -58,8 +59,6 @@ def simulate(
     if starts is not None:
         save_starts(problem.starts, starts, table)
     if minari is not None:
-        from ..io.minari import save_minari
-
         words = f"{task}, softmax policy at temperature {temperature:g}, {episodes} episodes, seed {seed}."
         save_minari(data, minari, actions=len(problem.actions), state_box=problem.state_box, description=words)
     document: Document = {
@@ -91,20 +90,14 @@ def _check_places(out: Path | None, starts: Path | None, minari: str | None) -> 
     for path in (out, starts):
         if path is not None and path.is_dir():
             raise InvalidFile(f"{path} cannot be written: it is a folder.")
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
+        if path is not None:
+            check_folder(path)
     if minari is not None:
-        from ..io.minari import new_minari_folder
-
         new_minari_folder(minari)
 
 
 def _tabulated(target: DiscretePolicy, data: Transitions, problem: ControlTask) -> TabulatedPolicy:
     """The target policy at every state of the files, which is all that a file of columns can hold."""
-    import numpy as np
-
-    from ..problem.policy import TabulatedPolicy
-
     states = np.concatenate([data.states, data.next_states, problem.starts.states])
     return TabulatedPolicy(states, target.probabilities(states), problem.actions)
 
@@ -125,18 +118,16 @@ def _bound_command(problem: ControlTask, out: Path, starts: Path | None) -> str:
 
 
 def _print(document: Document) -> None:
-    from ..validation import plural
-
-    typer.echo(
+    print(
         f"{document['task']}, softmax policy at temperature {document['temperature']:g}, seed {document['seed']}: "
         f"{document['rows']} transitions in {document['episodes']} {plural(document['episodes'], 'episode', 'episodes')}, "
         f"{document['terminated']} terminated"
     )
     if document["transitions"] is not None:
-        typer.echo(f"Transitions: {document['transitions']} (target policy at temperature {document['target_temperature']:g})")
+        print(f"Transitions: {document['transitions']} (target policy at temperature {document['target_temperature']:g})")
     if document["starts"] is not None:
-        typer.echo(f"Start states: {document['starts']} ({document['start_states']}, the distribution itself)")
+        print(f"Start states: {document['starts']} ({document['start_states']}, the distribution itself)")
     if document["minari"] is not None:
-        typer.echo(f"Minari dataset: {document['minari']}")
+        print(f"Minari dataset: {document['minari']}")
     if document["next"] is not None:
-        typer.echo(f"Next, with a norm bound of your own:\n  {document['next']}")
+        print(f"Next, with a norm bound of your own:\n  {document['next']}")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bounds.diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
-from ..bounds.interval import Status, ValueInterval
+from ..bounds.interval import Interval, Status
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
 from ..report.comparison import comparison
@@ -19,7 +19,7 @@ STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red
 
 
 def print_ladder(
-    console: Console, intervals: Sequence[ValueInterval], truth: float | None = None, to_beat: float | None = None
+    console: Console, intervals: Sequence[Interval], truth: float | None = None, to_beat: float | None = None
 ) -> None:
     """One row per radius, then what was assumed and what to do.
 
@@ -29,7 +29,7 @@ def print_ladder(
     first = intervals[0]
     discount = first.assumptions.discount
     scale = 1.0 if discount == 1 else 1 - discount
-    table = Table(title=f"{first.estimand}, {100 * (1 - first.delta.total):g}% confidence", title_justify="left")
+    table = Table(title=f"{first.estimand}, {100 * (1 - first.delta):g}% confidence", title_justify="left")
     table.box, table.padding, table.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
     table.add_column("radius", no_wrap=True)
     table.add_column("value", no_wrap=True)
@@ -51,7 +51,7 @@ def print_ladder(
             normalized = "" if discount in (0, 1) else f", normalized {value * scale:.4f}"
             console.print(f"{label}: [bold]{value:.4f}[/]{normalized}")
     if to_beat is not None:
-        console.print(comparison(intervals[-1], to_beat), highlight=False)
+        console.print(comparison(intervals[-1], to_beat))
     print_details(console, intervals)
 
 
@@ -60,21 +60,19 @@ def number_text(value: float) -> str:
     return f"{value:.4g}"
 
 
-def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
+def print_details(console: Console, intervals: Sequence[Interval]) -> None:
     """Assumptions, findings and advice."""
     best = intervals[-1]
-    console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):", highlight=False)
-    for line in best.assumed():
-        console.print(f"  - {line}", highlight=False)
+    console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):")
+    for line in best.premises:
+        console.print(f"  - {line}")
     for interval in intervals:
         ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
         if interval.status is Status.OK and ends:
-            console.print(
-                f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.", highlight=False
-            )
+            console.print(f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.")
     for status in (s for s in Status if any(interval.status is s for interval in intervals)):
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
-        console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}", highlight=False)
+        console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}")
     for part in best.certificates:
         if not part.consistent:
             console.print(
@@ -82,22 +80,22 @@ def print_details(console: Console, intervals: Sequence[ValueInterval]) -> None:
                 f"of this class misses Q somewhere by at least {part.misfit:.3g}.",
                 highlight=False,
             )
-    for doubt in best.doubts():
-        console.print(f"\n[yellow]Doubt[/]: {doubt}", highlight=False)
+    for doubt in best.doubts:
+        console.print(f"\n[yellow]Doubt[/]: {doubt}")
     for part in best.certificates:
         if part.tightening is not None:
-            console.print(f"\n{part.tightening.summary()}", highlight=False)
+            console.print(f"\n{part.tightening.summary()}")
     checked = all(interval.check() for interval in intervals)
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
-    console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.", highlight=False)
+    console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.")
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Verdict, interval and where the estimate is wrong."""
     style = "green" if diagnosis.verdict is Verdict.CONSISTENT else "red"
     compared = "at most" if diagnosis.verdict is Verdict.CONSISTENT else "above"
-    console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}", highlight=False)
+    console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}")
     console.print(
         f"\nEstimate of the value {number_text(diagnosis.estimate)}; kernel Bellman loss {diagnosis.loss:.3g}, {compared} the "
         f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",
@@ -105,7 +103,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     )
     if diagnosis.interval.status is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
-        console.print(f"The estimate lies {where} the interval for the value:\n", highlight=False)
+        console.print(f"The estimate lies {where} the interval for the value:\n")
     table = Table(title="Where it is wrong", title_justify="left", box=SIMPLE_HEAD)
     for name in ("state and action", "mean residual", "the estimate is", "share of the loss"):
         table.add_column(name)
@@ -120,7 +118,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
 def print_correction(console: Console, correction: Correction) -> None:
     """Before and after."""
     style = "red" if correction.status is CorrectionStatus.INFEASIBLE else "green"
-    console.print(f"[bold {style}]{correction.status.name}[/]: {correction.status.value}", highlight=False)
+    console.print(f"[bold {style}]{correction.status.name}[/]: {correction.status.value}")
     console.print(
         f"\nValue {number_text(correction.estimate_before)} -> {number_text(correction.estimate_after)}; loss "
         f"{correction.loss_before:.3g} -> {correction.loss_after:.3g}, radius {correction.radius.total:.3g}, least loss "
@@ -128,12 +126,12 @@ def print_correction(console: Console, correction: Correction) -> None:
         highlight=False,
     )
     if correction.note:
-        console.print(correction.note, highlight=False)
+        console.print(correction.note)
     console.print()
     print_ladder(console, [correction.interval])
 
 
-def _ends(interval: ValueInterval, scale: float) -> str:
+def _ends(interval: Interval, scale: float) -> str:
     if interval.status is Status.INCONSISTENT:
         return "-"
     return f"\\[{number_text(scale * interval.lower)}, {number_text(scale * interval.upper)}]"
