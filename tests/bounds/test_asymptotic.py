@@ -20,11 +20,11 @@ from accountable_ope.bounds.ends import value_box
 from accountable_ope.environments import PlantedMDP, chain, clinic, random_tabular, rare_jump, scalar_regulator
 from accountable_ope.fitting.least_loss import minimize_loss
 from accountable_ope.kernels.kernel import block
+from accountable_ope.kernels.products import kernel_product
 from accountable_ope.kernels.random_features import RandomFeatureKernel
 from accountable_ope.problem.problem import Experience
 from accountable_ope.programs.lagrangian import ball
 from accountable_ope.radii.wild import wild_radius
-from accountable_ope.kernels.products import kernel_product
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=20)
@@ -114,9 +114,7 @@ def test_what_few_eigenvalues_leave_is_spread_to_the_safe_side(monkeypatch):
     assert 0.99 * exact <= fewer <= 1.02 * exact
 
 
-@pytest.mark.parametrize(
-    "options", [aope.statistics.TileOptions(rows=7, columns=5), aope.statistics.TileOptions(threads=1), None]
-)
+@pytest.mark.parametrize("options", [aope.kernels.TileOptions(rows=7, columns=5), aope.kernels.TileOptions(threads=1), None])
 def test_kernel_product_is_the_dense_product(options):
     points = np.concatenate([SYSTEM.points, SYSTEM.points[::2]])
     column = np.random.default_rng(0).normal(size=len(points))
@@ -124,7 +122,7 @@ def test_kernel_product_is_the_dense_product(options):
     told = []
     assert kernel_product(KERNEL, points, column, options, told.append) == pytest.approx(K @ column, rel=1e-10, abs=1e-12)
     assert told == sorted(told) and told[-1] == 1.0
-    single = aope.statistics.TileOptions(single_precision=True)
+    single = aope.kernels.TileOptions(single_precision=True)
     assert kernel_product(KERNEL, points, column, single) == pytest.approx(K @ column, abs=1e-4)
 
 

@@ -16,6 +16,7 @@ import accountable_ope as aope
 from accountable_ope.bounds.average_reward import bound_average_reward
 from accountable_ope.classes.rkhs import KernelSections
 from accountable_ope.environments import TabularMDP, chain, random_tabular
+from accountable_ope.problem.statements import texts
 from accountable_ope.programs.lagrangian import Role
 from reference import Program, Sphere, clarabel_maximum, explicit_system, gaussian, kernel_matrix
 
@@ -472,7 +473,7 @@ def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
 
 def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     interval = bound(value_span=TRUTH.span)
-    text = " ".join(interval.premises)
+    text = " ".join(texts(interval.premises))
     for words in (
         "order of generation",
         "[0, 1]; it is a function of (s, a)",
@@ -526,8 +527,8 @@ def test_a_single_reward_is_its_own_average() -> None:
         ({"delta": 1.0}, r"`delta` must be in \(0, 1\). Got 1.0"),
         ({"radius": "magic"}, "`radius` must be one of"),
         ({"features": []}, "at least one feature class"),
-        ({"features": KernelSections(aope.Gaussian(1.0))}, "must be RandomFourier, .* Got KernelSections"),
-        ({"features": [grid(MDP), "tabular"]}, "must be RandomFourier, .* Got str"),
+        ({"features": KernelSections(aope.Gaussian(1.0))}, "must be a feature map or Precomputed .* Got KernelSections"),
+        ({"features": [grid(MDP), "tabular"]}, "must be a feature map .* Got str"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]])}, "`value_span` is needed with Precomputed"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]]), "value_span": 1.0}, "must have 1500 data rows"),
     ],

@@ -10,6 +10,7 @@ import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.kernels.kernel import block
 from accountable_ope.problem.problem import Experience
+from accountable_ope.problem.statements import texts
 from accountable_ope.statistics.witness import witness
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
@@ -36,7 +37,9 @@ def nothing(states, actions):
 
 
 def run(what, q, **changes):
-    return what(q, changes.pop("data", DATA), changes.pop("starts", MDP.starts), MDP.policy, **OPTIONS | changes)
+    options = OPTIONS | {"data": DATA, "starts": MDP.starts} | changes
+    problem = aope.Problem(options.pop("data"), options.pop("starts"), MDP.policy, options.pop("assumptions"))
+    return what(q, problem, **options)
 
 
 def small_problem(seed):
@@ -208,7 +211,7 @@ def test_three_ways_to_give_the_same_estimate():
 
 
 def test_premises_name_the_estimate():
-    text = " ".join(run(aope.diagnose, wrong).interval.premises)
+    text = " ".join(texts(run(aope.diagnose, wrong).interval.premises))
     assert "Q minus the given estimate lies in the class" in text
 
 

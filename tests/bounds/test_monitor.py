@@ -19,13 +19,13 @@ from accountable_ope.bounds.evaluation import Evaluation
 from accountable_ope.bounds.monitor import Look, Monitor, first_decision, read_history
 from accountable_ope.environments import PlantedMDP, chain, clinic
 from accountable_ope.environments.tabular import TabularMDP
+from accountable_ope.kernels.products import TileOptions
 from accountable_ope.laboratory.summary import believable
 from accountable_ope.radii.envelope import rate_mixture
 from accountable_ope.radii.martingale import azuma, azuma_anytime
 from accountable_ope.radii.registry import RULES
 from accountable_ope.report.monitor_plot import monitor_figure
 from accountable_ope.statistics.engines.growing import cross_sums, extend_sums
-from accountable_ope.kernels.products import TileOptions
 from accountable_ope.statistics.engines.tiles import pair_sums
 
 MDP = PlantedMDP(seed=1, features=4, discount=0.6)
@@ -233,7 +233,13 @@ LOOKS = [2 * round(5 * 1.25**k) for k in range(21)]
 def coin_monitor(radius="azuma-anytime"):
     features = aope.TabularFeatures([[0.0, 0.0]], intercept=False)
     return Monitor(
-        aope.Question(COIN.starts(), COIN.policy([[1.0]]), COIN_FACTS), kernel=aope.Tabular(), features=features, radius=radius, delta=DELTA, planned=PLANNED)  # fmt: skip
+        aope.Question(COIN.starts(), COIN.policy([[1.0]]), COIN_FACTS),
+        kernel=aope.Tabular(),
+        features=features,
+        radius=radius,
+        delta=DELTA,
+        planned=PLANNED,
+    )
 
 
 def misses_at_some_look(seed):

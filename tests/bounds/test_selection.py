@@ -180,9 +180,9 @@ def test_bound_selected_covers() -> None:
 )
 def test_refusals(data: Transitions, changes: dict[str, object], message: str) -> None:
     rows = Transitions(data.states, data.actions, data.rewards, data.next_states)
+    given = {name: changes.pop(name, value) for name, value in (("discount", 0.6), ("earlier_share", 0.2))}
     with pytest.raises(InvalidInput, match=re.escape(message)):
-        given = {"discount": 0.6, "earlier_share": 0.2} | {k: v for k, v in changes.items() if k in ("discount", "earlier_share")}
-        select(rows, MDP.policy, candidates=Candidates(**{k: v for k, v in changes.items() if k not in given}), **given)
+        select(rows, MDP.policy, candidates=Candidates(**changes), **given)
 
 
 def test_wrong_options_of_the_bound_are_refused_before_choosing(data: Transitions, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,7 +283,7 @@ def test_continuous_actions_with_a_sampled_policy():
 
 
 def test_single_precision_pays_for_its_rounding():
-    exact, single = bound(), bound(options=aope.statistics.TileOptions(single_precision=True))
+    exact, single = bound(), bound(options=aope.kernels.TileOptions(single_precision=True))
     assert single.radius.rounding > 1e3 * exact.radius.rounding
     assert single.radius.level == exact.radius.level
     assert single.unclipped[0] < exact.unclipped[0] and exact.unclipped[1] < single.unclipped[1]

@@ -5,6 +5,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.classes.features import BoundedFeatures, SmoothFeatures
+from accountable_ope.classes.function_class import as_class
 from accountable_ope.classes.ranges import residual_range
 from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.problem.assumptions import value_ranges
@@ -17,7 +18,7 @@ FACTS = aope.Assumptions(discount=0.9, reward_range=(0, 1), reward_noise=False, 
 
 def of(features=None, facts=FACTS, terminates=False, policy=MDP.policy):
     chosen = MDP.features() if features is None else features
-    return residual_range(chosen, policy, facts, value_ranges(facts, terminates=terminates), terminates=terminates)
+    return residual_range(as_class(chosen), policy, facts, value_ranges(facts, terminates=terminates), terminates=terminates)
 
 
 def points_in_box(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -78,7 +79,7 @@ def test_without_a_box_the_diameter_decides():
 
 def test_nothing_is_known_of_an_anchored_class():
     ranges = value_ranges(FACTS, terminates=False)
-    found = residual_range(MDP.features(), MDP.policy, FACTS, ranges, terminates=False, anchored=True)
+    found = residual_range(as_class(MDP.features()), MDP.policy, FACTS, ranges, terminates=False, anchored=True)
     assert found.over_ball(1e-3) == found.declared
 
 
@@ -118,7 +119,7 @@ def test_terminal_rewards_use_the_hull():
     policy = mdp.policy(np.full((6, 3), 1 / 3))
     facts = aope.Assumptions(discount=1.0, reward_range=(0, 1), terminal_reward=True)
     features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors, intercept=False)
-    found = residual_range(features, policy, facts, value_ranges(facts, terminates=True), terminates=True)
+    found = residual_range(as_class(features), policy, facts, value_ranges(facts, terminates=True), terminates=True)
     assert found.declared == found.over_ball(0.01) == 1.0
     small = Ellipsoid(np.full(12, 0.5), 1e6 * np.eye(12), 1.0)
     assert found.over([small], 1.0) == pytest.approx(1.0)  # a final reward may still be 0 or 1

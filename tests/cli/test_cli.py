@@ -340,7 +340,7 @@ def test_completion_knows_commands_and_options(shell):
 def test_defaults_are_those_of_the_library():
     fourier, declared = FourierOptions(), Declarations(discount=0.5, reward_range=(0, 1))
     assert declared.assumptions() == aope.Assumptions(discount=0.5, reward_range=(0, 1))
-    assert fourier.classes() == [aope.RandomFourier(50)] and ClassOptions().tiles() == aope.TileOptions()
+    assert fourier.classes() == [aope.RandomFourier(50)] and ClassOptions().tiles() == aope.kernels.TileOptions()
     assert repr(fourier.test_kernel()) == repr(aope.Gaussian())
     assert repr(FourierOptions(kernel="laplace").test_kernel()) == repr(aope.Laplace())
     assert (RadiusOptions().radius, RadiusOptions().delta) == (

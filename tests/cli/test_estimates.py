@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.diagnosis import anchor_values
-from accountable_ope.bounds.value import DEFAULT_RADIUS
 from accountable_ope.environments import PlantedMDP, chain
+from accountable_ope.problem.problem import Experience
+from accountable_ope.radii.registry import DEFAULT_RADIUS
+from accountable_ope.statistics.estimates import q_columns
 from command import aope_command
 
 MDP = PlantedMDP(seed=1, features=5, discount=0.8)
@@ -48,7 +49,7 @@ def folder(tmp_path_factory):
     (here / "estimates_of_q.py").write_text(Q_CODE)
     namespace: dict = {}
     exec(Q_CODE, namespace)
-    anchor = anchor_values(namespace["bad"], data, MDP.starts, MDP.policy)
+    anchor = q_columns(namespace["bad"], Experience(data, MDP.starts, MDP.policy, MDP.discount))
     with_q = pq.read_table(here / "data.parquet").append_column("q", pa.array(anchor.at_data))
     pq.write_table(with_q.append_column("next_q", pa.array(anchor.at_next)), here / "data-q.parquet")
     pq.write_table(
@@ -87,7 +88,7 @@ def test_correct_saves_the_change(folder):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["status"] == "CORRECTED" and found["loss_after"] <= found["threshold"] * (1 + 1e-9)
-    np.testing.assert_allclose(aope.load_linear_q(folder / "change.npz").theta, found["coefficients"])
+    np.testing.assert_allclose(aope.classes.load_linear_q(folder / "change.npz").theta, found["coefficients"])
     text = aope_command(*words, cwd=folder)
     assert "CORRECTED" in text.stdout and "norm of the change" in " ".join(text.stdout.split())
     unchanged = aope_command("correct", "data.parquet", *ESTIMATE, "--q", "estimates_of_q:good", "--json", cwd=folder)

@@ -60,9 +60,12 @@ def test_night_after_night(folder):
     file = aope.load_transitions(folder / "planted.parquet")
     facts = aope.Assumptions(discount=0.8, reward_range=(0, 1), reward_noise=False, norm_bound=1.3, terminates=False)
     monitor = Monitor(
-        aope.load_starts(folder / "planted-starts.parquet"), MDP.policy, assumptions=facts, kernel=aope.Gaussian(1.0),
-        features=aope.RandomFourier(5, 1.0, 1), radius="azuma-anytime", planned=2000,
-    )  # fmt: skip
+        aope.Question(aope.load_starts(folder / "planted-starts.parquet"), MDP.policy, facts),
+        kernel=aope.Gaussian(1.0),
+        features=aope.RandomFourier(5, 1.0, 1),
+        radius="azuma-anytime",
+        planned=2000,
+    )
     for number, look in enumerate(found["looks"]):
         report = monitor.update(file.rows(slice(1000 * number, 1000 * number + 1000)))
         assert (look["lower"], look["upper"]) == pytest.approx((report.lower, report.upper), rel=1e-9)

@@ -126,7 +126,7 @@ class Half:
     status: Status = Status.OK
 
 
-def half(data, starts, policy, *, assumptions, kernel, features, delta, options):
+def half(evaluation, delta):
     return Half()
 
 

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, random_tabular
 from accountable_ope.problem.problem import Experience
+from accountable_ope.problem.statements import texts
 from accountable_ope.programs.certificate import SolveStatus
 from accountable_ope.programs.tightening import tighten
 from accountable_ope.statistics.bellman import bellman_system
@@ -271,7 +272,9 @@ def test_everything_that_bounds_a_residual_is_listed():
     mdp, data, facts = planted()
     ready = prepared(mdp, data)
     for radius in ("certified", "empirical-bernstein", "self-normalized"):
-        assert "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared." in ready.assuming(facts).bound(radius=radius).premises
+        assert "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared." in texts(
+            ready.assuming(facts).bound(radius=radius).premises
+        )
     plain = ready.assuming(facts).bound(radius="azuma").premises
     assert not any("Every state lies" in line for line in plain)
     assert "The number of rows was not chosen by looking at the rows." in plain

@@ -56,7 +56,7 @@ def test_many_rows_are_refused_for_an_exact_kernel():
             kernel=aope.Gaussian(1.0),
             features=aope.RandomFourier(2),
             radius="self-normalized",
-            options=aope.statistics.TileOptions(single_precision=True),
+            options=aope.kernels.TileOptions(single_precision=True),
         )
 
 

@@ -243,7 +243,7 @@ def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_pol
     """The ranges of the module's first lines, for one class."""
     if given.dimension is None:
         raise InvalidInput(f"`features` must be a feature map or Precomputed for an average reward. Got {type(given).__name__}.")
-    plain = given.without_constant()
+    plain = given.relative()
     of_norm = math.inf
     if declared.norm_bound is not None and math.isfinite(plain.diameter):
         of_norm = declared.norm_bound * plain.diameter

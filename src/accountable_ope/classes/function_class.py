@@ -103,8 +103,8 @@ class FunctionClass(Protocol):
         """The largest norm of a function of the class with |Q| <= largest everywhere; infinite where nothing is known."""
         ...
 
-    def without_constant(self) -> FunctionClass:
-        """The same class without its constant."""
+    def relative(self) -> FunctionClass:
+        """The same class for relative values: without its constant, and with nothing asked of start states."""
         ...
 
 
@@ -162,7 +162,7 @@ class Span:
         """One-hot features: theta is Q itself."""
         return float(np.sqrt(self.dimension)) * largest if isinstance(self.feature_map, ListedFeatures) else np.inf
 
-    def without_constant(self) -> Span:
+    def relative(self) -> Span:
         return Span(self.feature_map, intercept=False)
 
 

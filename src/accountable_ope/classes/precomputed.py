@@ -87,5 +87,5 @@ class Precomputed:
     def norm_of_values(self, largest: float) -> float:
         return np.inf
 
-    def without_constant(self) -> Precomputed:
-        return Precomputed(self.at_data, self.at_next, self.at_start, intercept=False)
+    def relative(self) -> Precomputed:
+        return Precomputed(self.at_data, self.at_next, self.at_next[:1], intercept=False)  # one row, which is not looked at

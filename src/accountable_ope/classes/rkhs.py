@@ -99,7 +99,7 @@ class KernelSections:
     def norm_of_values(self, largest: float) -> float:
         return np.inf
 
-    def without_constant(self) -> KernelSections:
+    def relative(self) -> KernelSections:
         return replace(self, intercept=False)
 
 
