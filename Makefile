@@ -4,13 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-fast test-lowest lint format types pictures bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
 
+# Everything that CI runs.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Units and a few seeds of each kind; no statistics over many data sets, figures, training or pages.
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not docs"
+
+# The same with the lowest versions that pyproject.toml declares, in an environment of its own.
+test-lowest: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-lowest
+	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable ".[test]"
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not slow and not docs"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
@@ -20,6 +32,13 @@ lint: $(VENV)/.lint
 format: $(VENV)/.lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+types: $(VENV)/.lint
+	$(BIN)/mypy
+
+# Draws the pictures of docs/images again, by the code on the pages.
+pictures: $(VENV)/.test
+	AOPE_PICTURES=write $(BIN)/python -m pytest -n auto tests/test_docs.py -k page_runs
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/statistic.py
@@ -47,4 +66,4 @@ $(VENV)/.bench: $(VENV)/.test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) .venv-lowest demo-output

@@ -1,7 +1,53 @@
-"""Hypothesis draws the same examples every time, so that a failure is a change of the code; `explore` draws new ones."""
+"""Tiers of tests, and examples of Hypothesis.
 
+Hypothesis draws the same examples every time, so that a failure is a change of the code; `explore` draws new ones. `make test`
+runs everything; `make test-fast` leaves out what is marked `slow` or `docs`, here or beside the test.
+"""
+
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile("same")
+
+SLOW = (
+    "bounds/test_asymptotic.py::test_rare_jumps",
+    "bounds/test_asymptotic.py::test_sandwich_covers",
+    "bounds/test_asymptotic.py::test_wild_radius_is_exceeded",
+    "bounds/test_average_reward.py::test_a_radius_that_is_wrong",
+    "bounds/test_average_reward.py::test_azuma_covers",
+    "bounds/test_average_reward.py::test_the_papers_radius_covers",
+    "bounds/test_diagnosis.py::test_rejection_is_rare",
+    "bounds/test_diagnosis.py::test_the_verdict_rejects",
+    "bounds/test_doubts.py",
+    "bounds/test_finite_features.py::test_more_features",
+    "bounds/test_monitor.py::test_looking_after_every_batch",
+    "bounds/test_one_step_range.py::test_a_true_range_covers",
+    "bounds/test_one_step_range.py::test_it_is_listed",
+    "bounds/test_selection.py::test_bound_selected_covers",
+    "bounds/test_sensitivity.py::test_a_decision_that_only",
+    "classes/test_sections.py::test_bound_value_with_landmarks",
+    "coverage/",
+    "environments/test_planted.py::test_value_agrees",
+    "experiments/test_figures.py",
+    "fitting/test_neural.py",
+    "laboratory/test_trials.py::test_a_killed_run",
+    "programs/test_tightening.py::test_an_rkhs_in_coordinates",
+    "programs/test_tightening.py::test_weaker_assumptions",
+)
+"""Where node ids begin, from this folder: statistics over many data sets, figures, training."""
+
+SEEDS = 3
+"""Of a test with a parameter `seed`, the fast tier runs this many; more seeds of one kind test the same lines."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        name = item.nodeid.removeprefix(f"{here.name}/")
+        seed = item.callspec.params.get("seed") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+        if name.startswith(SLOW) or (isinstance(seed, int) and seed >= SEEDS):
+            item.add_marker(pytest.mark.slow)

@@ -2,7 +2,10 @@
 
 Blocks of one page share a folder and, for Python, a namespace, so a page reads as one session. The folder holds the files that
 `aope demo` writes. "..." stands for any text, white space does not matter, and a number of three or more digits may differ by one
-unit in its last digit.
+unit in its last digit. Commands exit with 0; a block that begins with ```console exit=2 ends with a command that exits with 2.
+
+Pictures are those that the code of the pages draws: a page that saves witness.png is compared with docs/images/witness.png, and
+AOPE_PICTURES=write (`make pictures`) puts it there instead. What takes hours is named by the `aope` command on its page.
 """
 
 import contextlib
@@ -11,17 +14,21 @@ import io
 import os
 import re
 import shlex
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from accountable_ope.demo import copy_demo_data
+from command import aope_command
 
 ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-FENCE = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n?```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(python|console)(?: exit=(\d+))?\n(.*?)^```\n(?:\n?```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"images/([\w-]+\.png)\)")
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -55,37 +62,86 @@ def run_python(code: str, namespace: dict, page: Path) -> str:
     return printed.getvalue()
 
 
-def run_console(block: str, folder: Path) -> None:
+def run_console(block: str, folder: Path, exit_code: int) -> None:
     """Lines that start with $ are commands; what follows, up to the next, is what they print."""
-    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        joined = part.replace("\\\n", " ")
-        command, _, expected = joined.partition("\n")
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    for number, part in enumerate(parts, start=1):
+        command, _, expected = part.replace("\\\n", " ").partition("\n")
         words = shlex.split(command)
-        if words[0] == "aope":
-            words = [sys.executable, "-c", "from accountable_ope.cli import main; main()", *words[1:]]
-        else:
+        if words[0] != "aope":
             continue  # pip install, make: run by the gate itself
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment, timeout=120, check=False)
-        assert "Traceback" not in done.stderr
+        done = aope_command(*words[1:], cwd=folder)
+        wanted = exit_code if number == len(parts) else 0
+        assert done.returncode == wanted, f"{command}\nexited with {done.returncode}, not {wanted}:\n{done.stdout}{done.stderr}"
         if expected.strip():
             assert_prints(expected, done.stdout + done.stderr)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page_runs(page, tmp_path, monkeypatch):
+@pytest.fixture
+def page_folder(tmp_path, monkeypatch):
+    """Where a page is run: the current folder, importable, with the files of the demonstration."""
     copy_demo_data(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "dumb"), ("PYTHONUTF8", "1")):
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))  # pages may set it; put back afterwards
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:  # another page may write a module of the same name
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.docs
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs(page, page_folder):
     namespace: dict = {"__name__": "page"}
-    for kind, block, output in FENCE.findall(page.read_text()):
+    for kind, exit_code, block, output in FENCE.findall(page.read_text()):
         if kind == "console":
-            run_console(block, tmp_path)
+            run_console(block, page_folder, int(exit_code or 0))
         else:
             printed = run_python(block, namespace, page)
             if output:
                 assert_prints(output, printed)
+    for drawn in drawn_on(page):
+        if os.environ.get("AOPE_PICTURES") == "write":
+            shutil.copyfile(page_folder / drawn, IMAGES / drawn)
+        assert_same_picture(page_folder / drawn, IMAGES / drawn)
+
+
+def drawn_on(page: Path) -> set[str]:
+    """The pictures of docs/images that the Python blocks of a page save."""
+    blocks = "".join(block for kind, _, block, _ in FENCE.findall(page.read_text()) if kind == "python")
+    return set(re.findall(r'^save_figure\(.*"([\w-]+\.png)"\)$', blocks, re.MULTILINE))
+
+
+def assert_same_picture(drawn: Path, shown: Path) -> None:
+    """The same size, and no patch of 16 x 16 pixels differs much: other versions may smooth letters otherwise, not change them."""
+    from matplotlib.image import imread
+
+    one, other = (imread(path)[..., :3].mean(axis=2) for path in (drawn, shown))
+    assert one.shape == other.shape, f"{shown.name} is not what its page draws: `make pictures`"
+    rows, columns = (16 * (length // 16) for length in one.shape)
+    patches = np.abs(one - other)[:rows, :columns].reshape(rows // 16, 16, columns // 16, 16).mean(axis=(1, 3))
+    assert patches.max() < PATCH, f"{shown.name} is not what its page draws ({patches.max():.2f}): `make pictures`"
+
+
+PATCH = 0.1
+"""How far the mean darkness (0 to 1) of a patch may differ: a digit that becomes another one changes it by more."""
+
+
+def test_every_picture_has_its_code_or_its_command():
+    drawn = [name for page in PAGES for name in drawn_on(page)]
+    assert len(drawn) == len(set(drawn)), "one picture, one page"
+    shown = {name: page for page in PAGES for name in SHOWN.findall(page.read_text())}
+    assert shown.keys() >= set(drawn)
+    assert {path.stem for path in IMAGES.iterdir()} == {Path(name).stem for name in shown}, "pictures that no page shows"
+    for name in shown.keys() - set(drawn):
+        kind = re.match(r"coverage|figure\d", name)
+        assert kind, f"{name} is drawn by no page"
+        command = r"aope coverage .*docs/images/coverage\.png" if kind[0] == "coverage" else rf"aope experiment {kind[0]} "
+        assert re.search(command, shown[name].read_text()), f"{shown[name].name} does not say how {name} is made"
 
 
 def test_links_between_pages_lead_somewhere():
@@ -93,6 +149,40 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
             if not target.startswith(("http:", "https:", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_index():
+    index = ROOT / "docs" / "index.md"
+    listed = re.findall(r"^- \[.*?\]\(([\w-]+\.md)\)", index.read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(page.name for page in index.parent.glob("*.md") if page != index), "each page once"
+
+
+def test_an_exit_code_that_was_not_announced_fails(page_folder):
+    bad = "$ aope bound demo.parquet --starts demo-starts.parquet --discount 1.2 --reward-range 0 1\n"
+    run_console(bad, page_folder, exit_code=2)
+    for block, announced in ((bad, 0), (bad, 3), (bad + "$ aope --help\n", 2)):
+        with pytest.raises(AssertionError, match="exited with"):
+            run_console(block, page_folder, announced)
+
+
+def test_a_picture_that_is_not_current_fails(tmp_path):
+    """A digit of a title, a line that moved by little, another size."""
+    from accountable_ope.report.plots import new_figure, save_figure
+
+    def draw(name: str, title: str = "radius 0.0011", height: float = 1.0, size: float = 4.0) -> Path:
+        figure = new_figure(6, size)
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, height])
+        axes.set_ylim(0, 2)
+        axes.set_title(title, loc="left", fontsize=11)
+        save_figure(figure, tmp_path / name)
+        return tmp_path / name
+
+    shown = draw("shown.png")
+    assert_same_picture(draw("same.png"), shown)
+    for number, other in enumerate(({"title": "radius 0.0012"}, {"height": 1.05}, {"size": 4.1})):
+        with pytest.raises(AssertionError, match="is not what its page draws"):
+            assert_same_picture(draw(f"{number}.png", **other), shown)
 
 
 def test_the_checker_can_fail():

@@ -1,14 +1,12 @@
 """Where the theorems are nearly tight: exact probabilities, and a radius that is wrong by a factor of two is caught.
 
 In an ordinary family a finite-sample radius wastes so much that half of it would still cover. Here the event itself is tested,
-where least is wasted: one context, K = 1, a coin. S_j = heads - j p and V_j = heads (1 - p)^2 + (j - heads) p^2 are functions of
-the number of heads, and the probability that a boundary of ||S_j||^2 is *ever* crossed up to n is a finite sum over paths, with
-no sampling error. Every radius of the package is tested with the constants that it is shipped with; a new one is tested without
-being named, if it is a level or an envelope, and else needs a line in `boundary_of`.
+where least is wasted: a coin, whose probability to cross a boundary is known exactly (`crossing.py`). Every radius of the package
+is tested with the constants that it is shipped with; a new one is tested without being named, if it is a level or an envelope,
+and else needs a line in `boundary_of`.
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,59 +14,12 @@ from scipy.stats import binomtest
 
 import accountable_ope.radii.registry as radius_module
 from accountable_ope.laboratory import Coverage, Family, early_stopper, fair_coin, methods_named, run_trials, summarize
-from accountable_ope.problem.assumptions import ValueRanges
-from accountable_ope.radii.martingale import self_normalized
-from accountable_ope.radii.registry import RULES, LossKind, Method, RadiusInputs, RadiusRule
-from accountable_ope.radii.self_normalized import BALANCE
+from accountable_ope.radii.registry import RULES
+from crossing import boundary_of, crossing_probability
 
 DELTA = 0.1
 WASTEFUL = ("hoeffding", "hoeffding-u", "hoeffding-printed")
 """Radii of which even a small part is safe for a coin: only their validity can be tested here."""
-
-Boundary = Callable[[int, np.ndarray], np.ndarray | float]
-"""(rows j, V_j for every number of heads) -> what ||S_j||^2 must not exceed."""
-
-
-def inputs(count: int, planned: int, delta: float) -> RadiusInputs:
-    """Rewards in [0, 1], discount 0."""
-    return RadiusInputs(count, ValueRanges((0.0, 1.0), (0.0, 1.0), 1.0, 1.0), 1.0, delta, planned)
-
-
-def boundary_of(rule: RadiusRule, n: int, delta: float) -> Boundary:
-    """What the rule says about ||S_j||^2 for residuals of width 1 in data of n rows."""
-    if rule.envelope is not None:
-        envelope = rule.envelope(1.0, n, delta)
-
-        def squared(j: int, variance: np.ndarray) -> np.ndarray:
-            distinct, where = np.unique(variance, return_inverse=True)
-            return envelope.bound(1.0, distinct)[0][where] ** 2
-
-        return squared
-    if rule.method is Method.SELF_NORMALIZED:
-        c = BALANCE / (0.25 * n)
-        return lambda j, variance: (1 + c * j / 4) * self_normalized(math.log1p(c * j / 4), c, delta)
-    if rule.loss is LossKind.U:
-        return lambda j, variance: variance + n * (n - 1) * rule.level(inputs(n, n, delta))
-    if rule.anytime:
-        return lambda j, variance: j**2 * rule.level(inputs(j, n, delta))
-    return lambda j, variance: n**2 * rule.level(inputs(n, n, delta))
-
-
-def crossing_probability(boundary: Boundary, n: int, p: float, only_at_end: bool = False) -> float:
-    """P(||S_j||^2 > boundary_j for some j <= n), over all paths of the number of heads."""
-    alive, crossed = np.zeros(n + 1), 0.0
-    alive[0] = 1.0
-    for j in range(1, n + 1):
-        alive[1:] = alive[1:] * (1 - p) + alive[:-1] * p
-        alive[0] *= 1 - p
-        if only_at_end and j < n:
-            continue
-        heads = np.arange(j + 1)
-        outside = (heads - j * p) ** 2 > boundary(j, heads * (1 - p) ** 2 + (j - heads) * p**2)
-        crossed += float(alive[: j + 1][outside].sum())
-        alive[: j + 1][outside] = 0.0
-    return crossed
-
 
 FINITE_SAMPLE = [
     rule for rule in RULES if not rule.cut and rule.guarantee is not radius_module.Guarantee.ASYMPTOTIC

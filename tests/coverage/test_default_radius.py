@@ -1,0 +1,117 @@
+"""The default radius judged end to end: `bound_value` as it is called without naming a radius, at delta = .5.
+
+What can be refuted here. The default radius wastes much of delta in ordinary families, where half of it would still cover; there
+the claim itself is tested, and only a gross error shows. Where it wastes least, the logger knows the radius: it tosses a fair
+coin until the sum is where the radius (or half of it) would miss, then pulls an arm that pays 1/2 for sure. The event behind the
+radius holds for all n at once, so what was reached is kept until the end of the data. How often the interval must miss is then
+known exactly, as a sum over paths, and a binomial test compares: too many misses, or too few, mean that the radius in use is
+not the one of the theorem. A level of half the size is caught, which is shown below.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import accountable_ope.radii.registry as radius_module
+from accountable_ope import Transitions, bound_value
+from accountable_ope.bounds.value import DEFAULT_RADIUS
+from accountable_ope.laboratory import Family, Method, Trial, believable, early_stopper, family_named, run_trials
+from accountable_ope.radii.registry import Guarantee, radius_rule
+from crossing import boundary_of, crossing_probability
+
+pytestmark = pytest.mark.slow
+
+ROWS, DELTA = 300, 0.5
+ORDINARY = ("bandit", "adaptive-50", "chain")
+"""Families whose intervals say something at so many rows."""
+
+TOLERANCE = 1.01
+"""The program bounds the square of the envelope by affine functions, a little from above: a logger that stops at the very
+boundary would often stop just inside of what the program allows."""
+
+
+@dataclass(frozen=True)
+class StopAtRadius:
+    """A fair coin until ||S_j||^2 is beyond `factor` times what the default radius allows, then a sure arm."""
+
+    factor: float
+
+    def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
+        coins = rng.integers(2, size=n).astype(np.float64)
+        j = np.arange(1, n + 1)
+        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(0, j / 4)
+        tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
+        sure = j > tosses
+        return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
+
+
+HONEST = radius_rule(DEFAULT_RADIUS)
+
+
+def stop_at(factor: float, n: int):
+    """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use."""
+    honest = boundary_of(HONEST, n, DELTA)
+    return lambda j, variance: factor * TOLERANCE * honest(j, variance)
+
+
+def stopper(factor: float) -> Family:
+    return replace(early_stopper(), name=f"stopper-{factor:g}", draw=StopAtRadius(factor))
+
+
+def trials_of(family: Family, trials: int) -> tuple[Trial, ...]:
+    """Called like a user does, without a radius; in this process, so that the radius may be replaced."""
+    default = Method("default", Guarantee.FINITE_SAMPLE, bound_value)
+    return run_trials([family], [ROWS], chosen=[default], trials=trials, delta=DELTA, workers=1)
+
+
+def expected_misses(factor: float) -> float:
+    """The probability that the interval of the shipped radius misses under the logger with this factor."""
+    return crossing_probability(stop_at(factor, ROWS), ROWS, 0.5, counted=stop_at(1.0, ROWS))
+
+
+def as_expected(table: tuple[Trial, ...], factor: float) -> bool:
+    """The judgment: as many intervals miss as the shipped radius must."""
+    missed = sum(not row.covered for row in table)
+    return binomtest(missed, len(table), expected_misses(factor)).pvalue > 1e-4
+
+
+def test_the_probability_of_a_miss_is_that_of_the_theorem():
+    """Recorded, so that a change of the shipped radius is seen here and not only where it is compared with itself."""
+    assert expected_misses(1.0) == pytest.approx(0.097, abs=0.003)
+    assert expected_misses(0.5) < 0.02
+
+
+@pytest.mark.parametrize(("factor", "trials"), [(1.0, 200), (0.5, 100)])
+def test_the_default_radius_misses_as_often_as_it_must(factor, trials):
+    table = trials_of(stopper(factor), trials)
+    assert believable(sum(row.covered for row in table), len(table), DELTA)
+    assert as_expected(table, factor)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_the_default_radius_covers(name):
+    table = trials_of(family_named(name), 15)
+    assert believable(sum(row.covered for row in table), len(table), DELTA)
+    assert {row.status for row in table} == {"OK"}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An envelope times a number, still non-decreasing and concave: everything after it works as before."""
+
+    envelope: object
+    factor: float
+
+    def bound(self, residual_bound, variance):
+        bound, slope = self.envelope.bound(residual_bound, variance)
+        return self.factor * bound, self.factor * slope
+
+
+def test_half_of_the_radius_is_caught(monkeypatch):
+    """By the same judgment, with fewer trials than above."""
+    small = replace(HONEST, envelope=lambda *inputs: Scaled(HONEST.envelope(*inputs), math.sqrt(0.5)))
+    monkeypatch.setattr(radius_module, "RULES", tuple(small if rule is HONEST else rule for rule in radius_module.RULES))
+    assert not as_expected(trials_of(stopper(0.5), 25), 0.5)
