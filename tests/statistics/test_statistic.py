@@ -27,13 +27,12 @@ from accountable_ope import (
     Tabular,
     Transitions,
 )
-from accountable_ope.kernels import Kernel
+from accountable_ope.kernels import Kernel, TileOptions
 from accountable_ope.kernels.kernel import block
 from accountable_ope.problem.problem import Experience
 from accountable_ope.statistics import (
     BellmanSystem,
     KernelStatistic,
-    TileOptions,
     bellman_system,
     kernel_statistic,
     kernel_statistics,
