@@ -6,21 +6,23 @@ probability that ||S_j||^2 is *ever* beyond a boundary up to n is a finite sum, 
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
 from accountable_ope.problem.assumptions import ValueRanges
 from accountable_ope.radii.martingale import self_normalized
-from accountable_ope.radii.registry import LossKind, Method, RadiusInputs, RadiusRule
+from accountable_ope.radii.registry import Approach, LossKind, RadiusRule
 from accountable_ope.radii.self_normalized import BALANCE
 
 Boundary = Callable[[int, np.ndarray], np.ndarray | float]
 """(rows j, V_j for every number of heads) -> what ||S_j||^2 must not exceed."""
 
 
-def inputs(count: int, planned: int, delta: float) -> RadiusInputs:
-    """Rewards in [0, 1], discount 0."""
-    return RadiusInputs(count, ValueRanges((0.0, 1.0), (0.0, 1.0), 1.0, 1.0), 1.0, delta, planned)
+def level(rule: RadiusRule, count: int, planned: int, delta: float) -> float:
+    """That of a rule that is one number, for rewards in [0, 1] and discount 0."""
+    ranges = ValueRanges((0.0, 1.0), (0.0, 1.0), 1.0, 1.0)
+    return rule.level(SimpleNamespace(ranges=ranges, statistic=SimpleNamespace(count=count, kernel_supremum=1.0)), delta, planned)
 
 
 def boundary_of(rule: RadiusRule, n: int, delta: float) -> Boundary:
@@ -33,14 +35,14 @@ def boundary_of(rule: RadiusRule, n: int, delta: float) -> Boundary:
             return envelope.bound(1.0, distinct)[0][where] ** 2
 
         return squared
-    if rule.method is Method.SELF_NORMALIZED:
+    if rule.approach is Approach.SELF_NORMALIZED:
         c = BALANCE / (0.25 * n)
         return lambda j, variance: (1 + c * j / 4) * self_normalized(math.log1p(c * j / 4), c, delta)
     if rule.loss is LossKind.U:
-        return lambda j, variance: variance + n * (n - 1) * rule.level(inputs(n, n, delta))
+        return lambda j, variance: variance + n * (n - 1) * level(rule, n, n, delta)
     if rule.anytime:
-        return lambda j, variance: j**2 * rule.level(inputs(j, n, delta))
-    return lambda j, variance: n**2 * rule.level(inputs(n, n, delta))
+        return lambda j, variance: j**2 * level(rule, j, n, delta)
+    return lambda j, variance: n**2 * level(rule, n, n, delta)
 
 
 def crossing_probability(

@@ -23,6 +23,7 @@ from accountable_ope.kernels.kernel import block
 from accountable_ope.kernels.products import kernel_product
 from accountable_ope.kernels.random_features import RandomFeatureKernel
 from accountable_ope.problem.problem import Experience
+from accountable_ope.problem.statements import texts
 from accountable_ope.programs.lagrangian import ball
 from accountable_ope.radii.wild import wild_radius
 
@@ -239,7 +240,7 @@ def test_residuals_of_zero_have_a_radius_of_zero():
 def test_everything_is_labeled_asymptotic():
     for found in (sandwich(), anderson_rubin()):
         assert found.guarantee is aope.Guarantee.ASYMPTOTIC
-        text = " ".join(found.premises)
+        text = " ".join(texts(found.premises))
         for word in ("Asymptotic: 80 transitions", "5 coefficients", "Nothing is guaranteed", "order of generation", "Gaussian"):
             assert word in text
     assert anderson_rubin().radius.guarantee is aope.Guarantee.ASYMPTOTIC
@@ -551,7 +552,7 @@ def test_widths_at_the_settings_of_the_paper_with_ten_thousand_transitions():
     [
         ({"delta": 1.5}, r"`delta` must be in \(0, 1\). Got 1.5"),
         ({"features": aope.KernelSections(KERNEL)}, "must be one feature map or Precomputed.*Got KernelSections"),
-        ({"features": [MDP.features()]}, "must be one feature map or Precomputed.*Got list"),
+        ({"features": [MDP.features()] * 2}, "must be one feature map or Precomputed.*Got 2 classes"),
         ({"features": aope.RandomFourier(79)}, "has 80 coefficients, which leave nothing of 80 transitions"),
         ({"facts": dataclasses.replace(FACTS, misfit=0.1)}, "`misfit` must be 0"),
         ({"facts": dataclasses.replace(FACTS, reward_range=(0.9, 1.0))}, "`rewards` must lie in the declared reward_range"),

@@ -473,7 +473,7 @@ def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
 
 def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     interval = bound(value_span=TRUTH.span)
-    text = " ".join(texts(interval.premises))
+    text = " ".join(texts(texts(interval.premises)))
     for words in (
         "order of generation",
         "[0, 1]; it is a function of (s, a)",
@@ -485,7 +485,7 @@ def test_everything_assumed_is_listed_and_tampering_shows() -> None:
         "The kernel Tabular() was chosen without looking",
     ):
         assert words in text
-    assert "differs by" not in " ".join(bound().premises)
+    assert "differs by" not in " ".join(texts(bound().premises))
     assert "No bound on the norm" in " ".join(bound(norm_bound=None, value_span=1.0, features=aope.RandomFourier(5)).premises)
     assert interval.check()
     assert interval.normalized == (interval.lower, interval.upper)

@@ -47,7 +47,7 @@ def new_monitor(radius="azuma-anytime", features=FEATURES, facts=FACTS, kernel=K
 def load_monitor(path, **changes):
     given = {"assumptions": FACTS, "kernel": KERNEL, "features": FEATURES, "radius": "azuma-anytime", "planned": 600} | changes
     starts, policy = given.pop("starts", MDP.starts), given.pop("policy", MDP.policy)
-    return Monitor.load(path, starts, policy, **given)
+    return Monitor.load(path, aope.Question(starts, policy, given.pop("assumptions")), **given)
 
 
 def batches(data, *cuts):

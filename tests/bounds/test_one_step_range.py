@@ -12,7 +12,7 @@ from accountable_ope.bounds.monitor import Monitor
 from accountable_ope.environments import TabularMDP, chain, random_tabular
 from accountable_ope.laboratory import fair_coin, methods_named, run_trials, summarize
 from accountable_ope.problem.statements import texts
-from accountable_ope.radii.registry import RULES
+from accountable_ope.radii.registry import RULES, Rests
 from accountable_ope.report.document import ladder_document
 
 CHAIN = chain(4, discount=0.9, slip=0.2)
@@ -76,7 +76,7 @@ def test_it_is_listed_exactly_where_it_counts(data, rule):
     """Every radius whose interval changes with it lists it; a radius that does not use it does not."""
     facts = replace(FACTS, symmetric_noise=True)
     plain, found = (bound(CHAIN, TARGET, data, one, radius=rule.name) for one in (facts, replace(facts, one_step_range=3.0)))
-    assert (SENTENCE in texts(found.premises)) == rule.rests_on_width
+    assert (SENTENCE in texts(found.premises)) == (rule.rests is Rests.WIDTH)
     assert not any("chance moves" in line.text for line in plain.premises)
     if not rule.rests_on_width:
         assert (found.lower, found.upper, found.radius.level) == (plain.lower, plain.upper, plain.radius.level)
@@ -88,7 +88,7 @@ def test_it_is_listed_exactly_where_it_counts(data, rule):
 
 def test_it_is_not_listed_where_other_ranges_are_tighter(data):
     facts = replace(FACTS, value_range=(0.0, 2.0), one_step_range=3.0)  # .9 * 2 < 3
-    assert not any("chance moves" in line for line in bound(CHAIN, TARGET, data, facts).premises)
+    assert not any("chance moves" in line.text for line in bound(CHAIN, TARGET, data, facts).premises)
 
 
 def test_it_is_in_the_document(data):

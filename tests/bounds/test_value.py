@@ -55,7 +55,7 @@ def test_covers_the_truth_and_says_everything():
     assert interval.lower < default.lower <= MDP.value <= default.upper < interval.upper
     assert interval.assumptions is FACTS
     assert interval.check()
-    text = " ".join(interval.premises)
+    text = " ".join(texts(interval.premises))
     for word in (
         "order of generation",
         "[0, 1]",

@@ -10,6 +10,7 @@ not the one of the theorem. A level of half the size is caught, which is shown b
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,9 +18,8 @@ from scipy.stats import binomtest
 
 import accountable_ope.radii.registry as radius_module
 from accountable_ope import Transitions, bound_value
-from accountable_ope.bounds.value import DEFAULT_RADIUS
-from accountable_ope.laboratory import Family, Method, Trial, believable, early_stopper, family_named, run_trials
-from accountable_ope.radii.registry import Guarantee, radius_rule
+from accountable_ope.laboratory import Family, IntervalMethod, Trial, believable, early_stopper, family_named, run_trials
+from accountable_ope.radii.registry import DEFAULT_RADIUS, Guarantee, radius_rule
 from crossing import boundary_of, crossing_probability
 
 pytestmark = pytest.mark.slow
@@ -61,9 +61,14 @@ def stopper(factor: float) -> Family:
     return replace(early_stopper(), name=f"stopper-{factor:g}", draw=StopAtRadius(factor))
 
 
+def as_a_user(evaluation, delta):
+    """From the problem on, without naming a radius."""
+    return bound_value(evaluation.problem, features=evaluation.classes, kernel=evaluation.kernel, delta=delta)
+
+
 def trials_of(family: Family, trials: int) -> tuple[Trial, ...]:
     """Called like a user does, without a radius; in this process, so that the radius may be replaced."""
-    default = Method("default", Guarantee.FINITE_SAMPLE, bound_value)
+    default = IntervalMethod("default", Guarantee.FINITE_SAMPLE, as_a_user)
     return run_trials([family], [ROWS], chosen=[default], trials=trials, delta=DELTA, workers=1)
 
 
@@ -104,6 +109,7 @@ class Scaled:
 
     envelope: object
     factor: float
+    follows_variance: ClassVar[bool] = True
 
     def bound(self, residual_bound, variance):
         bound, slope = self.envelope.bound(residual_bound, variance)

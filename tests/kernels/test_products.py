@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import reference
-from accountable_ope import Gaussian, Kernel, Laplace, Product, RandomFeatureKernel, Tabular, TileOptions
+from accountable_ope import Gaussian, Laplace, Product, RandomFeatureKernel, Tabular
+from accountable_ope.kernels import Kernel, TileOptions
 from accountable_ope.kernels.kernel import FiniteRank, block
 from accountable_ope.kernels.products import kernel_product, part_of
 from accountable_ope.validation import FloatArray

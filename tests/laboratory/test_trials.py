@@ -14,11 +14,11 @@ from accountable_ope.errors import InvalidFile, InvalidInput
 from accountable_ope.laboratory import (
     Draw,
     IntervalMethod,
-    evaluate,
     fair_coin,
     family_named,
     known_methods,
     methods_named,
+    outcomes,
     read_trials,
     run_trials,
     summarize,
@@ -230,7 +230,7 @@ def test_all_radii_come_from_one_pass(monkeypatch):
 def test_a_sampled_policy_has_its_own_draws_for_every_data_set():
     family = family_named("regulator-sampled")
     data = family.draw(np.random.default_rng(0), 60)
-    ends = {evaluate(family, data, AZUMA, 0.1, seed)[0].lower for seed in (1, 2)}
+    ends = {outcomes(family, data, AZUMA, 0.1, seed)[0].lower for seed in (1, 2)}
     assert len(ends) == 2
 
 

@@ -276,7 +276,7 @@ def test_everything_that_bounds_a_residual_is_listed():
             ready.assuming(facts).bound(radius=radius).premises
         )
     plain = ready.assuming(facts).bound(radius="azuma").premises
-    assert not any("Every state lies" in line for line in plain)
+    assert not any("Every state lies" in line.text for line in plain)
     assert "The number of rows was not chosen by looking at the rows." in plain
     looked = ready.assuming(facts).bound(radius="azuma-anytime", planned=500).premises
     assert not any("number of rows" in line for line in looked)
