@@ -14,6 +14,8 @@ settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile("same")
 
 SLOW = (
+    "baselines/test_bounds.py::test_half_of_the_goal",
+    "baselines/test_interval.py::test_intervals_cover",
     "bounds/test_asymptotic.py::test_rare_jumps",
     "bounds/test_asymptotic.py::test_sandwich_covers",
     "bounds/test_asymptotic.py::test_wild_radius_is_exceeded",
@@ -25,20 +27,39 @@ SLOW = (
     "bounds/test_doubts.py",
     "bounds/test_finite_features.py::test_more_features",
     "bounds/test_monitor.py::test_looking_after_every_batch",
+    "bounds/test_one_step_range.py::test_a_range_of_half_the_truth",
     "bounds/test_one_step_range.py::test_a_true_range_covers",
     "bounds/test_one_step_range.py::test_it_is_listed",
     "bounds/test_selection.py::test_bound_selected_covers",
+    "bounds/test_selection.py::test_the_pessimistic_union",
     "bounds/test_sensitivity.py::test_a_decision_that_only",
+    "bounds/test_sensitivity.py::test_a_flip_point_where",
+    "bounds/test_sensitivity.py::test_nested_when",
+    "bounds/test_sensitivity.py::test_undiscounted_episodes",
+    "bounds/test_value.py::test_nested_in_delta",
+    "bounds/test_value.py::test_scaling_rewards",
     "classes/test_sections.py::test_bound_value_with_landmarks",
     "coverage/",
     "environments/test_planted.py::test_value_agrees",
     "experiments/test_figures.py",
+    "experiments/test_setting.py::test_measured_truth",
     "fitting/test_neural.py",
+    "golden/test_golden.py::test_golden[curve",
+    "golden/test_golden.py::test_golden[flip",
+    "golden/test_golden.py::test_golden[large",
+    "golden/test_golden.py::test_golden[least",
+    "golden/test_golden.py::test_golden[monitor",
+    "golden/test_golden.py::test_golden[rows",
+    "golden/test_golden.py::test_golden[sections",
     "laboratory/test_trials.py::test_a_killed_run",
+    "programs/test_pointwise.py::test_a_hundred_thousand",
+    "programs/test_tightening.py::test_a_changed_proof",
     "programs/test_tightening.py::test_an_rkhs_in_coordinates",
+    "programs/test_tightening.py::test_more_rounds",
+    "programs/test_tightening.py::test_no_point_of_the_exact_set",
     "programs/test_tightening.py::test_weaker_assumptions",
 )
-"""Where node ids begin, from this folder: statistics over many data sets, figures, training."""
+"""Where node ids begin, from this folder: statistics over many data sets, figures, training, and whatever takes seconds."""
 
 SEEDS = 3
 """Of a test with a parameter `seed`, the fast tier runs this many; more seeds of one kind test the same lines."""
