@@ -117,7 +117,7 @@ def drawn_on(page: Path) -> set[str]:
 
 
 def assert_same_picture(drawn: Path, shown: Path) -> None:
-    """The same size, and no patch of 16 x 16 pixels differs much: other versions may smooth letters otherwise, not change them."""
+    """The same size, and no patch of 16 x 16 pixels differs much: another version may smooth letters otherwise."""
     from matplotlib.image import imread
 
     one, other = (imread(path)[..., :3].mean(axis=2) for path in (drawn, shown))
