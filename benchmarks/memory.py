@@ -27,24 +27,19 @@ def measure(trajectories: int, length: int, features: int, single_precision: boo
     mdp = PlantedMDP(seed=1)
     data = mdp.sample(np.random.default_rng(0), trajectories=trajectories, length=length)
     sampled = peak()
+    facts = aope.Assumptions(discount=mdp.discount, reward_range=(0.0, 1.0), norm_bound=3 * mdp.norm)
+    problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
     begin = time.perf_counter()
     interval = aope.bound_value(
-        aope.Problem(
-            data,
-            mdp.starts,
-            mdp.policy,
-            aope.Assumptions(discount=mdp.discount, reward_range=(0.0, 1.0), norm_bound=3 * mdp.norm),
-        ),
-        kernel=aope.Gaussian(0.5),
+        problem,
         features=aope.RandomFourier(features),
-        options=aope.statistics.TileOptions(single_precision=single_precision),
+        kernel=aope.Gaussian(0.5),
+        options=aope.kernels.TileOptions(single_precision=single_precision),
     )
     seconds = time.perf_counter() - begin
     whole_matrix = 8 * len(data) ** 2 / 1024**2
     print(f"transitions {len(data):,}, features {features}, {'float32' if single_precision else 'float64'} tiles")
-    print(
-        f"interval    [{interval.lower:.4f}, {interval.upper:.4f}], {interval.status.name}, certificates hold: {interval.check()}"
-    )
+    print(f"interval    {interval}, certificates hold: {interval.check()}")
     print(f"wall time   {seconds:8.1f} s for bound_value")
     print(f"memory      {peak():8.0f} MiB at most ({imported:.0f} after imports, {sampled:.0f} with the data)")
     print(

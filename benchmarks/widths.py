@@ -11,7 +11,6 @@ import time
 import numpy as np
 
 import accountable_ope as aope
-from accountable_ope.bounds.value import prepare
 from accountable_ope.environments import PlantedMDP
 
 CASES = (
@@ -35,14 +34,14 @@ def widths(features: int, rows: int, bernoulli: bool, seed: int) -> tuple[list[f
         state_box=BOX,
         symmetric_noise=True,
     )
-    kernel, phi = aope.Gaussian(1.0), mdp.features()
+    problem, phi, kernel = aope.Problem(data, mdp.starts, mdp.policy, facts), mdp.features(), aope.Gaussian(1.0)
     start = time.perf_counter()
-    ready = prepare(data, mdp.starts, mdp.policy, discount=0.95, kernel=kernel, features=phi)
-    found = [ready.assuming(facts).bound(radius=RADII[0])]
+    evaluation = aope.evaluate(problem, features=phi, kernel=kernel)
+    certified = evaluation.bound(RADII[0])
     seconds = time.perf_counter() - start
-    found += [ready.assuming(facts).bound(radius=radius) for radius in RADII[1:]]
-    sandwich = aope.bounds.sandwich_interval(aope.Problem(data, mdp.starts, mdp.policy, facts), kernel=kernel, features=phi)
-    covered = all(one.lower <= mdp.value <= one.upper for one in found[:2])
+    found = (certified, *evaluation.ladder(RADII[1:]))
+    sandwich = aope.bounds.sandwich_interval(problem, features=phi, kernel=kernel)
+    covered = all(mdp.value in interval for interval in found[:2])
     return [one.normalized[1] - one.normalized[0] for one in (*found, sandwich)], covered, seconds
 
 

@@ -9,8 +9,8 @@ the logging policy is written.
 
 What the demonstration declares was fixed on earlier logs, which are not shipped. `--choose` repeats that, in some seconds: the
 features are those of 4 bandwidths and 40 seeds whose Q, fitted on 3000 earlier rows, has the smallest U-statistic on 3000 others.
-The norm bound, 80, is about twice the norm of that fit. So small a class does not contain Q:
-every function of it is off by about 1 at some state, while Q lies between 1 and 9.
+The norm bound, 80, is about twice the norm of that fit. So small a class does not contain Q: every function of it is off by about
+1 at some state, while Q lies between 1 and 9.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import numpy as np
 import accountable_ope as aope
 from accountable_ope.environments import PuckMountain, monte_carlo_value, roll_out, softmax_policy
 from accountable_ope.experiments.setting import draw_rows
-from accountable_ope.problem.policy import state_action_points
+from accountable_ope.problem import state_action_points
+from accountable_ope.statistics import bellman_residuals, u_statistic
 
 TASK, TARGET, BEHAVIOR = "puck-mountain", 0.1, 1.0
 EPISODES, SEED = 50, 2020
@@ -79,8 +80,8 @@ def choose() -> None:
     for bandwidth in BANDWIDTHS:
         for seed in SEEDS:
             features = aope.RandomFourier(DIMENSION, bandwidth, seed)
-            q = aope.fit_q(earlier, policy, kernel=KERNEL, features=features, discount=DISCOUNT, ridge=RIDGE)
-            loss = aope.statistics.u_statistic(aope.statistics.bellman_residuals(q, other, policy, DISCOUNT), points, KERNEL)
+            q = aope.fit_q(earlier, policy, features=features, kernel=KERNEL, discount=DISCOUNT, ridge=RIDGE)
+            loss = u_statistic(bellman_residuals(q, other, policy, DISCOUNT), points, KERNEL)
             found.append((loss, float(np.linalg.norm(q.theta[:-1])), features))
     for loss, norm, features in sorted(found, key=lambda one: one[0])[:5]:
         print(f"loss {loss:.2e}, norm {norm:.1f}: {features}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from accountable_ope.environments.control_task import monte_carlo_value
-from accountable_ope.environments.softmax import TARGET_TEMPERATURE, TASKS, control_task, softmax_policy
+from accountable_ope.environments import control_task, monte_carlo_value, softmax_policy
+from accountable_ope.environments.softmax import TARGET_TEMPERATURE, TASKS
 
 TEMPERATURES = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
 EPISODES = 10_000

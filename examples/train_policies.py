@@ -20,10 +20,10 @@ import stable_baselines3
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-import accountable_ope.environments.gymnasium_tasks  # noqa: F401  registers the environments
-from accountable_ope.environments.control_task import monte_carlo_value
+import accountable_ope as aope
+import accountable_ope.environments.gymnasium_tasks  # registers the environments
+from accountable_ope.environments import monte_carlo_value
 from accountable_ope.environments.softmax import QNetwork
-from accountable_ope.problem.policy import DiscretePolicy
 
 STEPS = 100_000
 SETTINGS = {
@@ -60,7 +60,7 @@ class Looks(BaseCallback):
     def _on_step(self) -> bool:
         if self.num_timesteps % 10_000 == 0:
             network = layers(self.model)
-            policy = DiscretePolicy(lambda states: network.softmax(states, 0.1), self.task.actions)
+            policy = aope.DiscretePolicy(lambda states: network.softmax(states, 0.1), self.task.actions)
             found = monte_carlo_value(self.task, policy, np.random.default_rng(0), discount=0.95, episodes=1000)
             self.looks.append(
                 {"step": self.num_timesteps, "value": round(found.value, 4), "standard_error": round(found.standard_error, 4)}

@@ -275,8 +275,8 @@ def test_everything_that_bounds_a_residual_is_listed():
         assert "Every state lies in [-5.6, 5.6], [-3.5, 3.5], as declared." in texts(
             ready.assuming(facts).bound(radius=radius).premises
         )
-    plain = ready.assuming(facts).bound(radius="azuma").premises
-    assert not any("Every state lies" in line.text for line in plain)
+    plain = texts(ready.assuming(facts).bound(radius="azuma").premises)
+    assert not any("Every state lies" in line for line in plain)
     assert "The number of rows was not chosen by looking at the rows." in plain
-    looked = ready.assuming(facts).bound(radius="azuma-anytime", planned=500).premises
+    looked = texts(ready.assuming(facts).bound(radius="azuma-anytime", planned=500).premises)
     assert not any("number of rows" in line for line in looked)
