@@ -380,7 +380,7 @@ def _least_change(interval: Interval, decomposition: Decomposition) -> FloatArra
         moved, theta = float(np.linalg.norm(found - theta)), found
         if moved <= 1e-9 * float(np.linalg.norm(theta)):
             break
-    inside, outside = 1.0, 0.0  # towards the least loss, should the last step have ended just outside
+    inside, outside = 1.0, 0.0  # toward the least loss, should the last step have ended just outside
     if evidence.squared(theta) > allowed_loss(interval, theta):
         for _ in range(60):
             middle = 0.5 * (inside + outside)

@@ -22,12 +22,18 @@ class FeatureMap(Protocol):
     """phi: points (n, d) -> (n, dimension); `intercept` adds an unpenalized constant."""
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """How many features, without the constant."""
+        ...
 
     @property
-    def intercept(self) -> bool: ...
+    def intercept(self) -> bool:
+        """Whether an unpenalized constant is added."""
+        ...
 
-    def __call__(self, points: FloatArray) -> FloatArray: ...
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """phi at points (n, d), as (n, dimension)."""
+        ...
 
 
 @runtime_checkable

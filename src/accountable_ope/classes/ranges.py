@@ -185,7 +185,7 @@ def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:
     """(a bound of the largest distance between two rows, the center of a small ball that holds all of them)."""
     some = rows[:: 1 + len(rows) // SOME_POINTS]  # any center is valid, so a part of the rows may choose it
     center = some.mean(axis=0)
-    for step in range(2, 202):  # towards the farthest row, by shrinking steps: the smallest enclosing ball in the limit
+    for step in range(2, 202):  # toward the farthest row, by shrinking steps: the smallest enclosing ball in the limit
         center = center + (some[int(np.argmax(_squared_distances(some, center)))] - center) / step
     widest = 2 * float(np.sqrt(_squared_distances(rows, center).max()))
     if len(rows) <= ALL_PAIRS:

@@ -38,7 +38,9 @@ class AnyInterval(Protocol):
 class IntervalFunction(Protocol):
     """An interval that is not made of a radius."""
 
-    def __call__(self, evaluation: Evaluation, delta: float) -> AnyInterval: ...
+    def __call__(self, evaluation: Evaluation, delta: float) -> AnyInterval:
+        """The interval of an evaluation of one class."""
+        ...
 
 
 @dataclass(frozen=True)

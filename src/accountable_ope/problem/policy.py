@@ -48,7 +48,9 @@ class Policy(Protocol):
         """(A, k) vectors of a finite action set, None for continuous actions."""
         ...
 
-    def branches(self, states: FloatArray) -> Iterator[Branch]: ...
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        """The branches at states (n, d); their weights sum to one at every state."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -339,7 +339,7 @@ class _TwoMultipliers:
         return nu + mu * self.s + float(terms.sum()) + self.free_value + free
 
     def _into_set(self, t: FloatArray, free: FloatArray) -> FloatArray:
-        """Rescale into the ball, then move towards the least-loss point until the loss constraint holds."""
+        """Rescale into the ball, then move toward the least-loss point until the loss constraint holds."""
         t = t / max(1.0, math.sqrt(float(t.dot(t))))
         start = np.concatenate([self.inside, self.free_t0])
         direction = np.concatenate([t, free]) - start

@@ -246,7 +246,7 @@ def _first_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Cert
 
 
 def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
-    """The end of the path, pulled towards the least-loss point until it meets every constraint; None when that fails."""
+    """The end of the path, pulled toward the least-loss point until it meets every constraint; None when that fails."""
     inside, target = feasible.least_loss.theta, dual.theta
     if feasible.contains(target):
         return target

@@ -20,6 +20,7 @@ from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
 
 DEFAULT_RADIUS = "certified"
+"""The radius that is used unless another is named."""
 
 
 class Guarantee(Enum):
@@ -287,6 +288,7 @@ RULES: tuple[RadiusRule, ...] = (
     ),
     RadiusRule("wild", "Wild bootstrap", Rests.NOTHING, guarantee=Guarantee.ASYMPTOTIC, approach=Approach.BOOTSTRAP),
 )
+"""Every radius, in the order in which they are listed."""
 
 LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
