@@ -18,6 +18,7 @@ METHODS = {"betting": betting_interval, "hcope": hcope_interval}
 """Intervals by name, for the normalized return."""
 
 ESTIMATORS = ("per-decision", "trajectory")
+"""Importance weights up to each step, or of the whole episode."""
 
 _EPISODES = {
     "betting": "Given the episodes before it, each starts in a draw of the start distribution and follows the behavior policy.",

@@ -50,11 +50,27 @@ FLAT = 1e-12
 class SandwichInterval:
     """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
 
-    normalized:  (1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself.
-    start_error: the standard error that sampled start states, or sampled actions there, add.
-    condition:   the condition number of Z'MZ, features scaled alike, over the directions that the data see.
-    unseen:      how many they do not see. A pseudo-inverse leaves these out; where the value depends on one of them, the
-                 estimate is NaN, the standard error infinite and the interval the whole range.
+    Attributes
+    ----------
+    estimate, standard_error : float
+    lower, upper : float
+    normalized : tuple of two floats
+        (1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself.
+    unclipped : tuple of two floats
+        The ends before they were cut.
+    status : Status
+    delta : float
+    start_error : float
+        The standard error that sampled start states, or sampled actions there, add.
+    condition : float
+        The condition number of Z'MZ, features scaled alike, over the directions that the data see.
+    unseen : int
+        How many they do not see. A pseudo-inverse leaves these out; where the value depends on one of them, the estimate is NaN,
+        the standard error infinite and the interval the whole range.
+    count : int
+        The number of rows.
+    premises : tuple of Statement
+    guarantee : Guarantee
     """
 
     estimate: float
@@ -87,12 +103,34 @@ class SandwichInterval:
 class AndersonRubinInterval:
     """The values of all Q of the class with eps'(K - q D) eps <= 0, within norm bound and value box, cut to the declared range.
 
-    rate:                q.
-    identified:          whether the set is bounded along everything that the value depends on. If not, only norm bound, value box
-                         and declared range keep the interval finite.
-    smallest_eigenvalue: lambda_min(Z'(K - q D)Z) / n^2, negative where the set is not an ellipsoid.
-    relative_eigenvalue: the same with features scaled alike, Z'DZ / n having a diagonal of ones.
-    certificates:        of the upper end, and of the lower one with the sign turned: both ends are dual bounds.
+    Attributes
+    ----------
+    lower, upper : float
+    normalized : tuple of two floats
+        (1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself.
+    unclipped : tuple of two floats
+        The ends before they were cut.
+    status : Status
+    identified : bool
+        Whether the set is bounded along everything that the value depends on. If not, only norm bound, value box and declared
+        range keep the interval finite.
+    smallest_eigenvalue : float
+        lambda_min(Z'(K - q D)Z) / n^2, negative where the set is not an ellipsoid.
+    relative_eigenvalue : float
+        The same with features scaled alike, Z'DZ / n having a diagonal of ones.
+    rate : float
+        q.
+    radius : Radius
+        The wild radius.
+    start_error : float
+        What sampled start states, or sampled actions there, add to either end.
+    split : DeltaSplit
+    count : int
+        The number of rows.
+    certificates : tuple of two Certificates
+        Of the upper end, and of the lower one with the sign turned: both ends are dual bounds.
+    premises : tuple of Statement
+    guarantee : Guarantee
     """
 
     lower: float
@@ -139,7 +177,36 @@ def sandwich_interval(
     """c0'thetahat +- z se, z the (1 - delta/2) quantile of N(0, 1). The norm bound is not used; the value range cuts the ends.
 
     c0'thetahat - value = sum_i g_i eps_i, g = M Z (Z'MZ)^{-1} c0: in the limit a martingale with fixed weights. Sampled start
-    states are a second source of error, with variance var(V_thetahat(s0)) / N. Parameters are those of `bound_value`.
+    states are a second source of error, with variance var(V_thetahat(s0)) / N.
+
+    Parameters
+    ----------
+    problem : Problem
+    features : feature map or FunctionClass
+        One class, small against the data.
+    kernel, delta, options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    SandwichInterval
+
+    Raises
+    ------
+    InvalidInput
+        Where there is more than one class, too many coefficients for the data, or a declared misfit.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bounds.sandwich_interval(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> interval.estimate in interval, interval.guarantee.name
+    (True, 'ASYMPTOTIC')
     """
     _check_class(features, problem)
     probability_level(delta)
@@ -207,8 +274,40 @@ def anderson_rubin_interval(
     """Extreme values over {V-statistic(theta) <= wild radius * sum_i eps_i(theta)^2 K_ii / sum_i e_i^2 K_ii}, ball and value box.
 
     The quadratic need not be convex; its Lagrangian bounds the extreme values all the same. Sampled start states have their own
-    share of delta and their own radius, as in `bound_value`, whose parameters these are; `draws` and `seed` are those of the
-    wild radius.
+    share of delta and their own radius, as in `bound_value`.
+
+    Parameters
+    ----------
+    problem : Problem
+    features : feature map or FunctionClass
+        One class, small against the data.
+    kernel, delta
+        As in `bound_value`.
+    draws, seed : int
+        Of the wild radius.
+    options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    AndersonRubinInterval
+
+    Raises
+    ------
+    InvalidInput
+        Where there is more than one class, too many coefficients for the data, or a declared misfit.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bounds.anderson_rubin_interval(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> interval.lower <= interval.upper, all(each.check().valid for each in interval.certificates)
+    (True, True)
     """
     _check_class(features, problem)
     probability_level(delta)

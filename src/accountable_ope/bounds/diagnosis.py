@@ -47,8 +47,18 @@ class Verdict(Enum):
 class Diagnosis:
     """An estimate against the data.
 
-    estimate: the value that the estimate gives. loss: its kernel Bellman loss, compared with radius.total.
-    interval: bounds for the value, the class anchored at the estimate. witness: where it is wrong.
+    Attributes
+    ----------
+    estimate : float
+        The value that the estimate gives.
+    loss : float
+        Its kernel Bellman loss, compared with radius.total.
+    radius : Radius
+    verdict : Verdict
+    interval : Interval
+        Bounds for the value, the class anchored at the estimate.
+    witness : Witness
+        Where the estimate is wrong.
     """
 
     estimate: float
@@ -156,7 +166,28 @@ class CorrectionStatus(Enum):
 class Correction:
     """estimate + change, with the change of least norm; callable like any Q where the features are a function of points.
 
-    norm counts every coefficient of the change, a constant too. interval is the post-hoc one, anchored at the estimate.
+    Attributes
+    ----------
+    status : CorrectionStatus
+    theta : array (m,)
+        The coefficients of the change.
+    norm : float
+        Counts every coefficient of the change, a constant too.
+    estimate_before, estimate_after : float
+        The values that estimate and corrected estimate give.
+    loss_before, loss_after : float
+        Their kernel Bellman losses.
+    least_loss : float
+        The least loss of any change.
+    radius : Radius
+    interval : Interval
+        The post-hoc one, anchored at the estimate.
+    note : str
+    q : callable, object with `predict_value`, or QColumns
+        The estimate.
+    features : FeatureMap or None
+        None where they are known at the rows only.
+    action_vectors : array (A, k) or None
     """
 
     status: CorrectionStatus
@@ -197,7 +228,24 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class CorrectedQ:
-    """An estimate plus a change that was saved."""
+    """An estimate plus a change that was saved.
+
+    Parameters
+    ----------
+    q : callable or object with `predict_value`
+        The estimate.
+    change : LinearQ
+        As read by `load_linear_q`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import LinearQ, TabularFeatures
+    >>> from accountable_ope.bounds import CorrectedQ
+    >>> change = LinearQ(TabularFeatures([[0.0, 1.0]], intercept=False), np.array([-3.0]))
+    >>> CorrectedQ(lambda states, actions: np.full(len(states), 8.0), change)(np.array([[0.0]]), np.array([[1.0]])).tolist()
+    [5.0]
+    """
 
     q: AnyQ
     change: LinearQ
@@ -332,7 +380,7 @@ def _least_change(interval: Interval, decomposition: Decomposition) -> FloatArra
         moved, theta = float(np.linalg.norm(found - theta)), found
         if moved <= 1e-9 * float(np.linalg.norm(theta)):
             break
-    inside, outside = 1.0, 0.0  # towards the least loss, should the last step have ended just outside
+    inside, outside = 1.0, 0.0  # toward the least loss, should the last step have ended just outside
     if evidence.squared(theta) > allowed_loss(interval, theta):
         for _ in range(60):
             middle = 0.5 * (inside + outside)

@@ -40,6 +40,21 @@ class Evaluation:
     """A problem with the Bellman systems and kernel statistics of its classes: all that costs O(n^2).
 
     Made by `evaluate`. Its methods ask for intervals, diagnoses and studies without passing over the rows again.
+
+    Attributes
+    ----------
+    problem : Problem
+    kernel : Kernel
+    classes : tuple of FunctionClass
+    systems : tuple of BellmanSystem
+        One per class.
+    statistics : tuple of KernelStatistic
+        One per class.
+    anchor : QColumns or None
+        The Q around which the classes lie.
+    chosen : Choice
+        When class and kernel were chosen.
+    options : TileOptions or None
     """
 
     problem: Problem

@@ -55,9 +55,20 @@ class CurveRow:
 class Curve:
     """The interval at each value of one parameter, all else as declared; its ends are NaN where it is INCONSISTENT.
 
-    values:   ascending; for the range of rewards, factors by which the declared one is widened about its middle.
-    allowed:  the range of values that the assumptions allow there.
-    baseline: what was declared, None where no norm bound was.
+    Attributes
+    ----------
+    parameter : Parameter
+    values : tuple of float
+        Ascending; for the range of rewards, factors by which the declared one is widened about its middle.
+    lower, upper : tuple of float
+    statuses : tuple of Status
+    allowed : tuple of pairs of floats
+        The range of values that the assumptions allow there.
+    baseline : float or None
+        What was declared, None where no norm bound was.
+    radius : str
+    guarantee : Guarantee
+    delta : float
     """
 
     parameter: Parameter
@@ -79,9 +90,16 @@ class Curve:
 
 @dataclass(frozen=True)
 class LeastNorm:
-    """||Q|| > value with probability 1 - delta: the data refute norm bounds up to it. No upper bound can be learnt from data.
+    """||Q|| > value with probability 1 - delta: the data refute norm bounds up to it. No upper bound can be learned from data.
 
-    consistent: a norm bound just above it that is not refuted; None where the class is refuted whatever the norm.
+    Attributes
+    ----------
+    value : float
+    consistent : float or None
+        A norm bound just above it that is not refuted; None where the class is refuted whatever the norm.
+    radius : str
+    guarantee : Guarantee
+    delta : float
     """
 
     value: float
@@ -95,9 +113,24 @@ class LeastNorm:
 class Flip:
     """Where the decision "value of the policy >= threshold" stops being supported, which it is while lower >= threshold.
 
-    value:  the last value of the parameter at which the interval was computed and supports it; None where there is none.
-    lower:  the lower end there.
-    beyond: the next value that was computed, which does not support it.
+    Attributes
+    ----------
+    parameter : Parameter
+    threshold : float
+    outcome : FlipOutcome
+    value : float or None
+        The last value of the parameter at which the interval was computed and supports it; None where there is none.
+    lower : float or None
+        The lower end there.
+    beyond : float or None
+        The next value that was computed, which does not support it.
+    baseline : float or None
+        What was declared.
+    baseline_supports : bool
+        Whether the interval at what was declared supports the decision.
+    radius : str
+    guarantee : Guarantee
+    delta : float
     """
 
     parameter: Parameter
@@ -126,9 +159,19 @@ class Prefix:
 class RowsNeeded:
     """How many rows a wanted width takes. Extrapolated, not guaranteed.
 
-    rows:   by the fit of width = floor + a n^(-1/2) + b n^(-1), a and b not negative, to the points that are OK.
-    slower: if the width fell as n^(-1/2) only, from the data at hand on.
-    floor:  what no number of rows takes away: the error of sampled start states, and the misfit.
+    Attributes
+    ----------
+    width : float
+        The wanted one.
+    outcome : RowsOutcome
+    points : tuple of Prefix
+        The widths that were computed.
+    floor : float
+        What no number of rows takes away: the error of sampled start states, and the misfit.
+    rows : int or None
+        By the fit of width = floor + a n^(-1/2) + b n^(-1), a and b not negative, to the points that are OK.
+    slower : int or None
+        If the width fell as n^(-1/2) only, from the data at hand on.
     """
 
     width: float

@@ -84,6 +84,25 @@ def bound_by_finite_features(
     Returns
     -------
     Interval
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no norm bound, or the theorem does not hold for this radius or kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bounds.bound_by_finite_features(
+    ...     problem, features=aope.RandomFourier(20), kernel=aope.Gaussian(1.0), coefficient_variance=1.0
+    ... )
+    >>> interval.status.name
+    'VACUOUS'
     """
     facts, ranges = problem.assumptions, problem.ranges
     if not isinstance(facts.norm_bound, float):

@@ -37,11 +37,31 @@ class Status(Enum):
 class ClassCertificates:
     """What one class of Q contributes: both ends with their certificates, or the proof that it is inconsistent.
 
-    least_loss is the smallest loss over ball and box. misfit: where the class is inconsistent, every function of it differs
-    from Q somewhere by at least this much, with probability 1 - delta. offset is the value of the Q at which the class is
-    anchored; missed is what the coordinates of an RKHS can hide from either end, beyond what is part of the program. tightening:
-    the rounds behind a radius that follows the variance. chance_loss: sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the
-    loss is least; about the mean loss of the true Q, were it in the class (NaN: not computed).
+    Attributes
+    ----------
+    features : str
+        The class, in words.
+    constraints : ConstraintSet
+    upper, lower : Certificate
+    norm_bound : float or None
+    least_norm : float or None
+        The least norm of a function that is consistent with the data.
+    least_loss : float
+        The smallest loss over ball and box.
+    misfit : float
+        Where the class is inconsistent, every function of it differs from Q somewhere by at least this much, with probability
+        1 - delta.
+    statistic : KernelStatistic
+    note : str
+    offset : float
+        The value of the Q at which the class is anchored.
+    missed : float
+        What the coordinates of an RKHS can hide from either end, beyond what is part of the program.
+    tightening : Tightening or None
+        The rounds behind a radius that follows the variance.
+    chance_loss : float
+        sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the loss is least; about the mean loss of the true Q, were it in the
+        class (NaN: not computed).
     """
 
     features: str

@@ -49,12 +49,22 @@ _STORED = ("agreed", "probe", "rows", "actions", "terminated", "pair_gram", "dia
 class Look:
     """One look, in numbers.
 
-    count:           rows so far.
-    now, status_now: the interval of this time alone.
-    lower, upper:    what the intervals of all times so far have in common; NaN once the class is refuted.
-    status:          INCONSISTENT from the time on at which no function of the class was consistent with the data, or the
-                     intervals of all times had nothing in common: then, at level delta, the class does not contain Q.
-    label:           the name of the batch, if it was given one.
+    Attributes
+    ----------
+    count : int
+        Rows so far.
+    now : tuple of two floats
+        The interval of this time alone.
+    status_now : Status
+        Its status.
+    lower, upper : float
+        What the intervals of all times so far have in common; NaN once the class is refuted.
+    status : Status
+        INCONSISTENT from the time on at which no function of the class was consistent with the data, or the intervals of all
+        times had nothing in common: then, at level delta, the class does not contain Q.
+    seconds : float
+    label : str
+        The name of the batch, if it was given one.
     """
 
     count: int
@@ -69,7 +79,19 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class MonitorReport:
-    """What an update says: the interval of this time with its certificates, and the running one (see `Look`)."""
+    """What an update says: the interval of this time with its certificates, and the running one (see `Look`).
+
+    Attributes
+    ----------
+    count : int
+        Rows so far.
+    interval : Interval
+        That of this time.
+    lower, upper : float
+        The running one.
+    status : Status
+    seconds : float
+    """
 
     count: int
     interval: Interval
@@ -91,7 +113,17 @@ class MonitorReport:
 
 @dataclass(frozen=True)
 class Decision:
-    """The first look, number `update`, at which the value was certain to be at least the threshold, or below it."""
+    """The first look at which the value was certain to be at least the threshold, or below it.
+
+    Attributes
+    ----------
+    threshold : float
+    at_least : bool
+        Whether the value is at least the threshold.
+    update : int
+        The number of that look.
+    look : Look
+    """
 
     threshold: float
     at_least: bool
@@ -225,7 +257,7 @@ class Monitor:
         return _Taken(problem.data, here, after, sums), evaluation
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state as .npz; the file appears whole or not at all."""
+        """Write the state as .npz, atomically."""
         if self._taken is None:
             raise InvalidInput("There is nothing to save before the first update.")
         data, sums = self._taken.data, self._taken.sums

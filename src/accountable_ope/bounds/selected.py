@@ -29,6 +29,36 @@ def bound_selected(
     """`select` on the earlier rows, `bound_value` on the later ones; the premises say so.
 
     The choice costs no probability, but it does not make the class contain Q: that one of the chosen classes does is a premise.
+
+    Parameters
+    ----------
+    problem : Problem
+    candidates : Candidates
+        What to choose from, and how many to keep.
+    earlier_share : float
+        The share of the rows that the choice is made on.
+    radius, delta, options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    Interval
+        From the later rows.
+    Selection
+        What was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> from accountable_ope.fitting import Candidates
+    >>> interval, selection = aope.bound_selected(problem, candidates=Candidates(dimension=5, keep=1), earlier_share=0.4)
+    >>> interval.count, selection.earlier_rows, len(interval.certificates)
+    (300, 200, 1)
     """
     # Refused here as well as by bound_value: what is wrong is said before the work of choosing.
     radius_rule(radius)
@@ -69,6 +99,40 @@ def bound_rkhs(
     """`bound_value` over a ball of a Gaussian RKHS; a bandwidth that is not given is the median distance of the earlier points.
 
     When both are given there is nothing to choose, and the bound uses every row.
+
+    Parameters
+    ----------
+    problem : Problem
+    landmarks : int or None
+        Coordinates of the RKHS; None: as many as it takes. See `KernelSections`.
+    bandwidth : float, optional
+        Of the RKHS.
+    kernel_bandwidth : float, optional
+        Of the test kernel.
+    earlier_share : float
+        The share of the rows that a bandwidth is chosen on.
+    radius, delta
+        As in `bound_value`.
+    intercept : bool
+        Whether an unpenalized constant is added.
+    options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_rkhs(problem, landmarks=20, bandwidth=1.0, kernel_bandwidth=1.0, radius="azuma")
+    >>> interval.count, interval.check()
+    (500, True)
     """
     later, median, chosen = problem, 1.0, Choice()
     if bandwidth is None or kernel_bandwidth is None:

@@ -43,7 +43,14 @@ SLOWEST = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """One evaluation, to be bounded under many assumptions; made by `study`."""
+    """One evaluation, to be bounded under many assumptions; made by `study`.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    radius : str
+    delta : float
+    """
 
     evaluation: Evaluation
     radius: str
@@ -239,7 +246,11 @@ def study(
 ) -> Study:
     """The statistic of a problem, made once, for curves, flip points, the least norm and the number of rows.
 
-    Parameters are those of `bound_value`.
+    Parameters
+    ----------
+    problem : Problem
+    features, kernel, radius, delta, chosen, options, progress
+        As in `bound_value`.
 
     Returns
     -------

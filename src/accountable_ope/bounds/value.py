@@ -103,12 +103,41 @@ def bound_ladder(
 ) -> tuple[Interval, ...]:
     """`bound_value` for several radii, from one statistic. Each interval is valid on its own; do not pick the narrowest.
 
-    Parameters are those of `bound_value`, with `radii` in place of `radius`, and `anchor`, an existing Q around which the class
-    lies (see `diagnose`).
+    Parameters
+    ----------
+    problem : Problem
+    features, kernel
+        As in `bound_value`.
+    radii : sequence of str
+        The radii by name.
+    delta, pointwise
+        As in `bound_value`.
+    anchor : callable, object with `predict_value`, or QColumns, optional
+        An existing Q around which the class lies (see `diagnose`).
+    chosen, options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    tuple of Interval
+        One per radius.
+
+    Raises
+    ------
+    InvalidInput
+        Where a radius needs something that was not declared, or says nothing about the class.
 
     Examples
     --------
-    See `evaluate`, whose result has the same as a method.
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> ladder = aope.bound_ladder(problem, features=mdp.features(), kernel=aope.Gaussian(1.0), radii=["hoeffding", "azuma"])
+    >>> [(interval.radius.name, mdp.value in interval) for interval in ladder]
+    [('hoeffding', True), ('azuma', True)]
     """
     probability_level(delta)
     refuse_unfit([radius_rule(name) for name in radii], as_classes(features), kernel, problem)  # before any work

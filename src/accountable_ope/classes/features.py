@@ -22,12 +22,18 @@ class FeatureMap(Protocol):
     """phi: points (n, d) -> (n, dimension); `intercept` adds an unpenalized constant."""
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """How many features, without the constant."""
+        ...
 
     @property
-    def intercept(self) -> bool: ...
+    def intercept(self) -> bool:
+        """Whether an unpenalized constant is added."""
+        ...
 
-    def __call__(self, points: FloatArray) -> FloatArray: ...
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """phi at points (n, d), as (n, dimension)."""
+        ...
 
 
 @runtime_checkable
@@ -74,6 +80,24 @@ class RandomFourier:
 
     With K0(x, y) = (1/m) sum_k cos(w_k'x + b_k) cos(w_k'y + b_k) this is the paper's class: ||Q||^2 = m ||coefficients of the
     cosines||^2 = ||theta||^2. As m grows, K0 tends to exp(-||x - y||^2 / (2 h^2)) / 2.
+
+    Parameters
+    ----------
+    dimension : int
+        m.
+    bandwidth : float
+        h.
+    seed : int
+        Seed of frequencies and phases.
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import RandomFourier
+    >>> RandomFourier(10, bandwidth=0.5)(np.zeros((3, 2))).shape
+    (3, 10)
     """
 
     dimension: int
@@ -112,7 +136,30 @@ class RandomFourier:
 
 @dataclass(frozen=True, eq=False, init=False)
 class TabularFeatures:
-    """One-hot features over a finite, declared list of points (s, a)."""
+    """One-hot features over a finite, declared list of points (s, a).
+
+    Parameters
+    ----------
+    points : array (m, d)
+        Different from each other.
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Raises
+    ------
+    InvalidInput
+        Where a point is listed twice or, when called, a point is not listed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import TabularFeatures
+    >>> features = TabularFeatures.grid(states=[[0.0], [1.0]], actions=np.eye(2))
+    >>> features
+    TabularFeatures(4 points, intercept=True)
+    >>> features(np.array([[0.0, 0.0, 1.0]])).tolist()
+    [[1.0, 0.0, 0.0, 0.0]]
+    """
 
     points: FloatArray
     intercept: bool

@@ -25,10 +25,16 @@ StateBox = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s,
+    """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s.
 
-    |eps_i(Q) - eps_i(Q - g)| <= s rows_i, |value(Q) - value(Q - g)| <= s objective, and over the points of the value box
-    |g(y)| <= s box in root mean square.
+    Attributes
+    ----------
+    rows : array (n,)
+        |eps_i(Q) - eps_i(Q - g)| <= s rows_i.
+    objective : float
+        |value(Q) - value(Q - g)| <= s objective.
+    box : float
+        |g(y)| <= s box in root mean square over the points of the value box.
     """
 
     rows: FloatArray
@@ -38,10 +44,20 @@ class Remainder:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Coordinates of a class at the data, at the next states (0 where terminated) and at the start states.
+    """Coordinates of a class at the data, at the next states and at the start states.
 
-    The last two are averaged over the policy. `features` gives them at any point, None where they are known at the rows only;
-    `remainder` is what they miss, None where the class is what they span.
+    Attributes
+    ----------
+    here : array (n, m)
+        At the data.
+    after : array (n, m)
+        At the next states, averaged over the policy; 0 where terminated.
+    start : array (N, m)
+        At the start states, averaged over the policy.
+    features : FeatureMap or None
+        Gives them at any point; None where they are known at the rows only.
+    remainder : Remainder or None
+        What they miss; None where the class is what they span.
     """
 
     here: FloatArray
@@ -53,7 +69,15 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """Features at points that stand for all state-action points: phi anywhere is within `slack` of one of the rows."""
+    """Features at points that stand for all state-action points.
+
+    Attributes
+    ----------
+    rows : array (N, m)
+        The features at these points.
+    slack : float
+        phi anywhere is within this distance of one of the rows.
+    """
 
     rows: FloatArray
     slack: float
@@ -110,7 +134,22 @@ class FunctionClass(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The functions theta'phi (+ constant) of a feature map phi."""
+    """The functions theta'phi (+ constant) of a feature map phi.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        phi.
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Examples
+    --------
+    >>> from accountable_ope import RandomFourier
+    >>> from accountable_ope.classes import Span
+    >>> Span(RandomFourier(10), intercept=True).dimension
+    10
+    """
 
     feature_map: FeatureMap
     intercept: bool
@@ -171,7 +210,29 @@ Features = FeatureMap | FunctionClass
 
 
 def as_classes(features: Features | Sequence[Features]) -> tuple[FunctionClass, ...]:
-    """One class or several, as a tuple that is not empty."""
+    """One class or several, as a tuple that is not empty.
+
+    Parameters
+    ----------
+    features : feature map, FunctionClass, or a sequence of them
+
+    Returns
+    -------
+    tuple of FunctionClass
+        Feature maps become a `Span`.
+
+    Raises
+    ------
+    InvalidInput
+        Where the sequence is empty or something is neither a feature map nor a class.
+
+    Examples
+    --------
+    >>> from accountable_ope import RandomFourier
+    >>> from accountable_ope.classes import as_classes
+    >>> [type(each).__name__ for each in as_classes([RandomFourier(10), RandomFourier(20)])]
+    ['Span', 'Span']
+    """
     given = tuple(features) if isinstance(features, Sequence) else (features,)
     if not given:
         raise InvalidInput("`features` must name at least one feature class. Got an empty list.")
@@ -191,7 +252,29 @@ def as_class(features: Features) -> FunctionClass:
 
 
 def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) -> FloatArray:
-    """E_{a ~ pi(s)} phi(s, a), one row per state."""
+    """E_{a ~ pi(s)} phi(s, a), one row per state.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        phi.
+    states : array (n, d)
+    policy : Policy
+        pi.
+
+    Returns
+    -------
+    array (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import DiscretePolicy, TabularFeatures
+    >>> from accountable_ope.classes import expected_features
+    >>> policy = DiscretePolicy(lambda states: np.tile([0.25, 0.75], (len(states), 1)), actions=2)
+    >>> expected_features(TabularFeatures.grid([[0.0]], np.eye(2)), np.array([[0.0]]), policy).tolist()
+    [[0.75, 0.25]]
+    """
     total = np.zeros((len(states), features.dimension))
     if len(states) == 0:
         return total

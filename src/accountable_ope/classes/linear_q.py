@@ -21,6 +21,23 @@ class LinearQ:
     """Q(s, a) = theta'phi(s, a) (+ constant, the last coefficient, when the features have an intercept).
 
     Callable on states and actions, indices of a finite set or vectors.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        phi.
+    theta : array (m,)
+        The coefficients.
+    action_vectors : array (A, k), optional
+        The vectors that action indices stand for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import LinearQ, TabularFeatures
+    >>> q = LinearQ(TabularFeatures([[0.0, 1.0], [1.0, 1.0]], intercept=False), np.array([2.0, 5.0]))
+    >>> q(np.array([[1.0]]), np.array([[1.0]])).tolist()
+    [5.0]
     """
 
     features: FeatureMap
@@ -46,7 +63,30 @@ class LinearQ:
 
 
 def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
-    """Write coefficients and features; the file appears whole or not at all."""
+    """Write coefficients and features as .npz, atomically.
+
+    Parameters
+    ----------
+    q : LinearQ
+    path : path
+
+    Raises
+    ------
+    InvalidInput
+        Where the features are of a kind that has no file format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from accountable_ope import LinearQ, RandomFourier
+    >>> from accountable_ope.classes import load_linear_q, save_linear_q
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_linear_q(LinearQ(RandomFourier(2), np.array([1.0, 2.0, 3.0])), Path(folder) / "q.npz")
+    ...     load_linear_q(Path(folder) / "q.npz").theta.tolist()
+    [1.0, 2.0, 3.0]
+    """
     arrays = _feature_arrays(q.features)
     arrays["theta"] = np.asarray(q.theta)
     if q.action_vectors is not None:
@@ -55,7 +95,33 @@ def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
 
 
 def load_linear_q(path: str | os.PathLike[str]) -> LinearQ:
-    """Read what `save_linear_q` wrote."""
+    """Read what `save_linear_q` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    LinearQ
+
+    Raises
+    ------
+    InvalidFile
+        Where the file is not there or is not a saved Q function.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from accountable_ope import LinearQ, RandomFourier
+    >>> from accountable_ope.classes import load_linear_q, save_linear_q
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_linear_q(LinearQ(RandomFourier(2, bandwidth=0.5), np.zeros(3)), Path(folder) / "q.npz")
+    ...     load_linear_q(Path(folder) / "q.npz").features
+    RandomFourier(dimension=2, bandwidth=0.5, seed=0, intercept=True)
+    """
     arrays = load_arrays(path, "a saved Q function", ("kind", "numbers", "theta"))
     try:
         return LinearQ(_features(arrays), arrays["theta"], arrays.get("action_vectors"))

@@ -19,8 +19,29 @@ from ..validation import FloatArray, frozen, matrix, vector
 class NeuralFeatures:
     """phi(x) = scale * h_L(x), h_l = tanh(W_l h_{l-1} + b_l), h_0 = x.
 
-    weights, biases: W_l (width, width before) and b_l (width,) of every hidden layer; the scaling of the inputs is part of them.
-    scale:           (m,), fixed by the training data so that the mean of ||phi||^2 over them is one.
+    Parameters
+    ----------
+    weights : tuple of arrays (width, width before)
+        W_l of every hidden layer; the scaling of the inputs is part of them.
+    biases : tuple of arrays (width,)
+        b_l of every hidden layer.
+    scale : array (m,)
+        Fixed by the training data so that the mean of ||phi||^2 over them is one.
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Raises
+    ------
+    InvalidInput
+        Where the layers do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import NeuralFeatures
+    >>> features = NeuralFeatures((np.array([[1.0, 0.0], [0.0, 2.0]]),), (np.zeros(2),), np.array([1.0, 0.5]))
+    >>> features(np.array([[0.5, 0.25]])).round(4)
+    array([[0.4621, 0.2311]])
     """
 
     weights: tuple[FloatArray, ...]
@@ -71,7 +92,7 @@ class NeuralFeatures:
         return np.asarray(self.scale * hidden_layers(self.weights, self.biases, points))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as .npz; the file appears whole or not at all."""
+        """Write as .npz, atomically."""
         shapes = np.array([layer.shape for layer in self.weights], dtype=np.int64)
         flat = np.concatenate([array.ravel() for array in (*self.weights, *self.biases)])
         save_arrays(path, {"shapes": shapes, "parameters": flat, "scale": self.scale, "intercept": np.array(self.intercept)})

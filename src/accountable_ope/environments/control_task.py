@@ -64,7 +64,9 @@ class ControlTask(Protocol):
     @property
     def horizon(self) -> int: ...
 
-    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step: ...
+    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
+        """One step from every state, with actions as indices."""
+        ...
 
 
 @dataclass(frozen=True)

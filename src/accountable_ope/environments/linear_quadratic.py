@@ -259,7 +259,7 @@ class LinearQuadratic:
 
 
 def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> LinearQuadratic:
-    """One state, one action: the target pushes towards 0, the behavior away from it.
+    """One state, one action: the target pushes toward 0, the behavior away from it.
 
     Parameters
     ----------

@@ -54,10 +54,16 @@ class TrainingLook:
 class NeuralTraining:
     """What training gives.
 
-    features:      the hidden layers at the step with the least held-out loss.
-    q:             the Q of their span that minimizes the V-statistic of the training part.
-    held_out_loss: the V-statistic of q on the held-out part, which chose the step: it is a little too good.
-    history:       the looks of the best restart.
+    Attributes
+    ----------
+    features : NeuralFeatures
+        The hidden layers at the step with the least held-out loss.
+    q : LinearQ
+        The Q of their span that minimizes the V-statistic of the training part.
+    held_out_loss : float
+        The V-statistic of q on the held-out part, which chose the step: it is a little too good.
+    history : tuple of TrainingLook
+        The looks of the best restart.
     """
 
     features: NeuralFeatures
@@ -68,7 +74,22 @@ class NeuralTraining:
 
 @dataclass(frozen=True)
 class NeuralCandidate:
-    """One network to train: widths of the hidden layers before the last, width of the last, seed."""
+    """One network to train.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers before the last.
+    dimension : int
+        Width of the last.
+    seed : int
+
+    Examples
+    --------
+    >>> from accountable_ope.fitting import NeuralCandidate
+    >>> NeuralCandidate(hidden=(16, 16), dimension=5)
+    NeuralCandidate(hidden=(16, 16), dimension=5, seed=0)
+    """
 
     hidden: tuple[int, ...] = (32,)
     dimension: int = 10
@@ -85,7 +106,17 @@ DEFAULT_CANDIDATES = (
 
 @dataclass(frozen=True, eq=False)
 class NeuralSelection:
-    """Trained candidates, best first by held-out loss, and those to keep: the union of `features` is the class of a bound."""
+    """Trained candidates, best first by held-out loss, and those to keep: the union of `features` is the class of a bound.
+
+    Attributes
+    ----------
+    candidates : tuple of NeuralCandidate
+        Best first.
+    trainings : tuple of NeuralTraining
+        In the same order.
+    keep : int
+        How many are kept.
+    """
 
     candidates: tuple[NeuralCandidate, ...]
     trainings: tuple[NeuralTraining, ...]
@@ -119,6 +150,53 @@ def train_neural_features(
     eps_i = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(x_i), the expectation a sum over the policy's branches. Its gradient in the
     hidden layers is the one at the minimizing (w, constant). The answer depends on the data and the seed only; the random
     state, threads and modes of torch are left as they were.
+
+    Parameters
+    ----------
+    data : Transitions
+        Rows that the bound does not use.
+    policy : Policy
+        The target policy.
+    discount : float
+    kernel : Kernel
+        The test kernel.
+    dimension : int
+        Width of the last hidden layer: the number of features.
+    hidden : sequence of int
+        Widths of the layers before it.
+    steps, batch : int
+        Steps of Adam, and rows per minibatch.
+    learning_rate : float
+    ridge : float
+        Penalty on the coefficients, without units.
+    held_out : float
+        The share of the rows, the last ones, on which training is stopped.
+    restarts : int
+        Trainings from different weights, of which the best is kept.
+    seed : int
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    NeuralTraining
+
+    Raises
+    ------
+    MissingExtra
+        Where torch is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.fitting import train_neural_features
+    >>> kernel = aope.Gaussian(1.0)
+    >>> found = train_neural_features(data, mdp.policy, discount=0.6, kernel=kernel, dimension=4, hidden=(8,), steps=5)
+    >>> found.features.dimension, found.held_out_loss > 0
+    (4, True)
     """
     torch = _torch()
     problem = _Problem.of(data, policy, kernel, discount, ridge, held_out)
@@ -154,7 +232,43 @@ def select_neural_features(
     restarts: int = 1,
     progress: Progress | None = None,
 ) -> NeuralSelection:
-    """Trains every candidate and keeps the best two by held-out loss, whose union the paper bounds over (its appendix)."""
+    """Trains every candidate and keeps the best two by held-out loss, whose union the paper bounds over (its appendix).
+
+    Parameters
+    ----------
+    data, policy, discount, kernel
+        As in `train_neural_features`.
+    candidates : sequence of NeuralCandidate
+    keep : int
+        How many are kept.
+    steps, batch, learning_rate, ridge, held_out, restarts, progress
+        As in `train_neural_features`.
+
+    Returns
+    -------
+    NeuralSelection
+
+    Raises
+    ------
+    InvalidInput
+        Where more are to be kept than there are.
+    MissingExtra
+        Where torch is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.fitting import NeuralCandidate, select_neural_features
+    >>> networks = [NeuralCandidate((8,), 4, seed) for seed in (0, 1)]
+    >>> found = select_neural_features(
+    ...     data, mdp.policy, discount=0.6, kernel=aope.Gaussian(1.0), candidates=networks, keep=1, steps=5
+    ... )
+    >>> len(found.trainings), len(found.features)
+    (2, 1)
+    """
     listed = tuple(candidates)
     if not 1 <= whole(keep, "keep", least=1) <= len(listed):
         raise InvalidInput(f"`keep` must not exceed the number of candidates ({len(listed)}). Got {keep}.")

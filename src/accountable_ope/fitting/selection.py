@@ -45,6 +45,17 @@ class Candidates:
         How many classes are kept, the best ones.
     intercept : bool
         Whether an unpenalized constant is added.
+
+    Raises
+    ------
+    InvalidInput
+        Where more classes are to be kept than there are bandwidths.
+
+    Examples
+    --------
+    >>> from accountable_ope.fitting import Candidates
+    >>> [each.bandwidth for each in Candidates(dimension=5, feature_bandwidths=(0.5, 1.0)).classes()]
+    [0.5, 1.0]
     """
 
     dimension: int = 10
@@ -77,10 +88,21 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was chosen on the first `earlier_rows` rows, and the rows that are left for a bound.
+    """What was chosen on the first rows, and the rows that are left for a bound.
 
-    kernel_selected: whether the bandwidth of the kernel was chosen on those rows too, rather than given.
-    table:           every candidate in the order given.
+    Attributes
+    ----------
+    kernel : Gaussian
+    kernel_selected : bool
+        Whether the bandwidth of the kernel was chosen on the earlier rows too, rather than given.
+    features : tuple of RandomFourier
+        The best classes, best first.
+    earlier_rows : int
+        How many rows the choice was made on.
+    later : Transitions
+        The others.
+    table : tuple of Candidate
+        Every candidate in the order given.
     """
 
     kernel: Gaussian
@@ -95,7 +117,24 @@ class Selection:
 
 
 def median_bandwidth(points: ArrayLike, limit: int = 1000) -> float:
-    """The median of ||x_i - x_j||, i < j, over at most `limit` evenly spaced points; never 0."""
+    """The median of ||x_i - x_j||, i < j, over at most `limit` evenly spaced points; never 0.
+
+    Parameters
+    ----------
+    points : array (n, d)
+        At least two.
+    limit : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from accountable_ope.fitting import median_bandwidth
+    >>> median_bandwidth([[0.0], [1.0], [3.0]])
+    2.0
+    """
     from scipy.spatial.distance import pdist
 
     rows = matrix(points, "points")
@@ -110,7 +149,26 @@ def median_bandwidth(points: ArrayLike, limit: int = 1000) -> float:
 
 
 def pessimistic_union(dimension: int = 10, seed: int = 0, intercept: bool = True) -> list[RandomFourier]:
-    """The paper's classes, one per bandwidth; given together to `bound_value` they give the hull of their intervals."""
+    """The paper's classes, one per bandwidth; given together to `bound_value` they give the hull of their intervals.
+
+    Parameters
+    ----------
+    dimension : int
+        Features of each class.
+    seed : int
+    intercept : bool
+        Whether an unpenalized constant is added.
+
+    Returns
+    -------
+    list of RandomFourier
+
+    Examples
+    --------
+    >>> from accountable_ope.fitting import pessimistic_union
+    >>> [each.bandwidth for each in pessimistic_union(dimension=5)]
+    [0.2, 0.5, 0.6, 0.8, 1.0]
+    """
     return Candidates(dimension, seed=seed, intercept=intercept).classes()
 
 
@@ -143,6 +201,22 @@ def select(
     Returns
     -------
     Selection
+
+    Raises
+    ------
+    InvalidInput
+        Where the earlier share leaves too few rows on one side.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.fitting import Candidates, select
+    >>> found = select(data, mdp.policy, discount=0.6, candidates=Candidates(dimension=5, keep=1), earlier_share=0.4)
+    >>> len(found.features), found.earlier_rows, len(found.later)
+    (1, 200, 300)
     """
     if not 0 <= number(discount, "discount") <= 1:
         raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")

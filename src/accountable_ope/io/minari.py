@@ -73,7 +73,8 @@ def save_minari(
     Examples
     --------
     >>> import os, tempfile
-    >>> from accountable_ope import Transitions, load_minari, save_minari
+    >>> from accountable_ope import Transitions
+    >>> from accountable_ope.io import load_minari, save_minari
     >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], episodes=[0, 0])
     >>> before = os.environ.get("MINARI_DATASETS_PATH")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +146,12 @@ def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
 
     Examples
     --------
-    See `save_minari`.
+    See `save_minari` for a dataset that is written and read again.
+
+    >>> from accountable_ope.io import load_minari
+    >>> load_minari("no/such/folder")
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidFile: ...
     """
     name = os.fspath(dataset)
     folder = _existing(dataset)

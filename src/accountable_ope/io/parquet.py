@@ -72,7 +72,14 @@ def load_transitions(path: str | os.PathLike[str]) -> Transitions:
 
     Examples
     --------
-    See `save_transitions`.
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import Transitions, load_transitions, save_transitions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.parquet"
+    ...     save_transitions(Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], episodes=[0, 1]), path)
+    ...     load_transitions(path)
+    Transitions(2 rows, 2 episodes, 1-d states, 0 terminated)
     """
     return read_transition_file(path).data
 
@@ -115,7 +122,14 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates
 
     Examples
     --------
-    See `save_starts`.
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import StartStates, load_starts, save_starts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "starts.parquet"
+    ...     save_starts(StartStates([[0.0], [1.0]], exact=False), path)
+    ...     load_starts(path, exact=False)
+    StartStates(2 rows, i.i.d. sample)
     """
     return read_start_file(path, exact).starts
 

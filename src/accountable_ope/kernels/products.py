@@ -54,7 +54,7 @@ class TileOptions:
 
     Examples
     --------
-    >>> from accountable_ope import TileOptions
+    >>> from accountable_ope.kernels import TileOptions
     >>> TileOptions(threads=2).rows
     512
     """

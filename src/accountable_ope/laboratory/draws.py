@@ -22,7 +22,9 @@ from ..validation import FloatArray
 class Draw(Protocol):
     """n transitions from a generator; every call with the same generator state gives the same rows."""
 
-    def __call__(self, rng: np.random.Generator, n: int) -> Transitions: ...
+    def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
+        """Draw n rows."""
+        ...
 
 
 class Simulator(Protocol):

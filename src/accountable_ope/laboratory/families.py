@@ -60,7 +60,28 @@ FAMILY_NAMES: tuple[str, ...] = tuple(name for name, _ in _MAKERS)
 
 @cache
 def family_named(name: str) -> Family:
-    """The family of this name."""
+    """The family of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of `FAMILY_NAMES`.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    InvalidInput
+        Where there is none; names those that there are.
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import family_named
+    >>> family_named("fair-coin").truth
+    0.5
+    """
     makers = dict(_MAKERS)
     if name in makers:
         return makers[name]()
@@ -68,5 +89,20 @@ def family_named(name: str) -> Family:
 
 
 def families_named(names: Sequence[str] | None = None) -> tuple[Family, ...]:
-    """The families of these names, each once; all of them by default."""
+    """The families of these names, each once; all of them by default.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+
+    Returns
+    -------
+    tuple of Family
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import families_named
+    >>> [family.name for family in families_named(["chain", "fair-coin", "chain"])]
+    ['chain', 'fair-coin']
+    """
     return tuple(family_named(name) for name in dict.fromkeys(FAMILY_NAMES if names is None else names))

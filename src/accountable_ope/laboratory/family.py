@@ -27,10 +27,30 @@ class DataKind(Enum):
 class Family:
     """A problem with known truth, and data of any size from it. All its assumptions are true.
 
-    truth:    the value of the target policy, not normalized.
-    starts:   the exact start distribution; None: the first states of the logged episodes, a sample of it.
-    features: a class that holds Q within the declared norm bound.
-    draw:     (generator, n) -> n transitions.
+    Attributes
+    ----------
+    name, description : str
+    data_kind : DataKind
+    truth : float
+        The value of the target policy, not normalized.
+    starts : StartStates or None
+        The exact start distribution; None: the first states of the logged episodes, a sample of it.
+    policy : Policy
+        The target policy.
+    assumptions : Assumptions
+    kernel : Kernel
+    features : FeatureMap
+        A class that holds Q within the declared norm bound.
+    draw : Draw
+        (generator, n) -> n transitions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.laboratory import family_named
+    >>> family = family_named("chain")
+    >>> len(family.draw(np.random.default_rng(0), 100))
+    100
     """
 
     name: str

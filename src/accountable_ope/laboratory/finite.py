@@ -214,6 +214,16 @@ def fair_coin() -> Family:
 
     The frequency at which a radius misses is a binomial tail, known exactly, and Hoeffding's lemma is nearly an equality: of all
     families this is the one where Theorem A wastes least at a fixed n.
+
+    Returns
+    -------
+    Family
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import fair_coin
+    >>> fair_coin().truth
+    0.5
     """
     mdp = TabularMDP([[[1.0]]], [[0.5]], 0.0, [1.0], bernoulli=True)
     return _finite(
@@ -231,6 +241,20 @@ def early_stopper(boundary: float = WORST_BOUNDARY) -> Family:
     """A fair coin that is tossed until its sum exceeds boundary * sqrt(n), then left for a sure arm.
 
     Theorem A holds for all n' <= n at once; this behavior uses that up, so its waste is the least there is.
+
+    Parameters
+    ----------
+    boundary : float
+
+    Returns
+    -------
+    Family
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import early_stopper
+    >>> early_stopper().data_kind.name
+    'ADAPTIVE'
     """
     coin = TabularMDP([[[1.0], [1.0]]], [[0.5, 0.5]], 0.0, [1.0], bernoulli=True)
     return _finite(

@@ -38,15 +38,30 @@ class AnyInterval(Protocol):
 class IntervalFunction(Protocol):
     """An interval that is not made of a radius."""
 
-    def __call__(self, evaluation: Evaluation, delta: float) -> AnyInterval: ...
+    def __call__(self, evaluation: Evaluation, delta: float) -> AnyInterval:
+        """The interval of an evaluation of one class."""
+        ...
 
 
 @dataclass(frozen=True)
 class IntervalMethod:
     """A way to an interval.
 
-    interval:      the function that gives it; None: the radius of this name.
-    largest_count: more rows than these are not tried where the kernel is not of finite rank: they would take too long.
+    Parameters
+    ----------
+    name : str
+    guarantee : Guarantee
+    interval : IntervalFunction, optional
+        The function that gives it; None: the radius of this name.
+    largest_count : int, optional
+        More rows than these are not tried where the kernel is not of finite rank: they would take too long.
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import family_named, methods_named
+    >>> symmetric, = methods_named(["symmetric"])
+    >>> symmetric.applies(family_named("fair-coin"), 100), symmetric.applies(family_named("chain"), 100)
+    (True, False)
     """
 
     name: str
@@ -89,13 +104,44 @@ LIMITS: tuple[tuple[str, int], ...] = (("self-normalized", 3000),)
 
 
 def known_methods() -> tuple[IntervalMethod, ...]:
-    """Every radius that there is, then the interval functions."""
+    """Every radius that there is, then the interval functions.
+
+    Returns
+    -------
+    tuple of IntervalMethod
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import known_methods
+    >>> {"azuma", "certified", "sandwich"} <= {method.name for method in known_methods()}
+    True
+    """
     limits = dict(LIMITS)
     return (*(IntervalMethod(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
 
 
 def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, ...]:
-    """The methods of these names, each once; by default the ladder and the interval functions."""
+    """The methods of these names, each once; by default the ladder and the interval functions.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+
+    Returns
+    -------
+    tuple of IntervalMethod
+
+    Raises
+    ------
+    InvalidInput
+        Where a name is unknown; names those that there are.
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import methods_named
+    >>> [method.name for method in methods_named(["azuma", "sandwich"])]
+    ['azuma', 'sandwich']
+    """
     methods = {method.name: method for method in known_methods()}
     wanted = (*LADDER, *(method.name for method in INTERVALS)) if names is None else names
     unknown = [name for name in wanted if name not in methods]
@@ -107,7 +153,29 @@ def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, .
 def outcomes(family: Family, data: Transitions, chosen: Sequence[IntervalMethod], delta: float, seed: int) -> tuple[Outcome, ...]:
     """The interval of every chosen method on one data set of the family, in their order, all from one evaluation.
 
-    seed: that of the data set; see `Family.problem`.
+    Parameters
+    ----------
+    family : Family
+    data : Transitions
+        Drawn from the family.
+    chosen : sequence of IntervalMethod
+    delta : float
+    seed : int
+        That of the data set; see `Family.problem`.
+
+    Returns
+    -------
+    tuple of Outcome
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.laboratory import family_named, methods_named, outcomes
+    >>> family = family_named("fair-coin")
+    >>> data = family.draw(np.random.default_rng(0), 100)
+    >>> found, = outcomes(family, data, methods_named(["azuma"]), delta=0.1, seed=0)
+    >>> found.method, found.lower <= family.truth <= found.upper
+    ('azuma', True)
     """
     begin = perf_counter()
     problem = family.problem(data, seed)

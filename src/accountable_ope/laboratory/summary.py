@@ -18,12 +18,24 @@ DOUBT = 1e-6
 class Coverage:
     """All trials of one family, size, method and delta.
 
-    covered:      how many of the trials held the truth.
-    low, high:    the Clopper-Pearson interval of the probability to cover.
-    width:        mean normalized width of the intervals that are not empty; NaN when all are.
-    vacuous:      fraction of intervals that are the whole range of values.
-    inconsistent: fraction of data sets with which no function of the class was consistent; such an interval covers nothing.
-    seconds:      mean time, see `Trial`.
+    Attributes
+    ----------
+    family, data_kind, method, guarantee : str
+    n : int
+    delta : float
+    trials : int
+    covered : int
+        How many of the trials held the truth.
+    low, high : float
+        The Clopper-Pearson interval of the probability to cover.
+    width : float
+        Mean normalized width of the intervals that are not empty; NaN when all are.
+    vacuous : float
+        Fraction of intervals that are the whole range of values.
+    inconsistent : float
+        Fraction of data sets with which no function of the class was consistent; such an interval covers nothing.
+    seconds : float
+        Mean time, see `Trial`.
     """
 
     family: str
@@ -57,7 +69,23 @@ class Coverage:
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact two-sided confidence interval of a probability."""
+    """The exact two-sided confidence interval of a probability.
+
+    Parameters
+    ----------
+    successes, trials : int
+    level : float
+
+    Returns
+    -------
+    tuple of two floats
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import clopper_pearson
+    >>> [round(end, 4) for end in clopper_pearson(90, 100)]
+    [0.8238, 0.951]
+    """
     from scipy.stats import binomtest  # slow to import
 
     interval = binomtest(successes, trials).proportion_ci(level, method="exact")
@@ -65,7 +93,23 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[f
 
 
 def believable(covered: int, trials: int, delta: float) -> bool:
-    """Whether so few hits had a probability above 1e-6 for a method that covers with probability 1 - delta or more."""
+    """Whether so few hits had a probability above 1e-6 for a method that covers with probability 1 - delta or more.
+
+    Parameters
+    ----------
+    covered, trials : int
+    delta : float
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import believable
+    >>> believable(85, 100, 0.1), believable(60, 100, 0.1)
+    (True, False)
+    """
     from scipy.stats import binomtest  # slow to import
 
     return bool(binomtest(covered, trials, 1 - delta, alternative="less").pvalue > DOUBT)
@@ -113,7 +157,25 @@ class _Sums:
 
 
 def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
-    """One row per family, size, method and delta, in the order of first appearance; Clopper-Pearson intervals at `level`."""
+    """One row per family, size, method and delta, in the order of first appearance.
+
+    Parameters
+    ----------
+    table : iterable of Trial
+    level : float
+        Of the Clopper-Pearson intervals.
+
+    Returns
+    -------
+    tuple of Coverage
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import fair_coin, methods_named, run_trials, summarize
+    >>> table = run_trials([fair_coin()], [50], chosen=methods_named(["azuma"]), trials=5, workers=1)
+    >>> [(row.family, row.n, row.method, row.trials) for row in summarize(table)]
+    [('fair-coin', 50, 'azuma', 5)]
+    """
     sums: dict[tuple[str, int, str, float], _Sums] = {}
     for row in table:
         key = (row.family, row.n, row.method, row.delta)
@@ -124,5 +186,20 @@ def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ..
 
 
 def refuted(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
-    """The rows whose claim is no longer believable."""
+    """The rows whose claim is no longer believable.
+
+    Parameters
+    ----------
+    rows : iterable of Coverage
+
+    Returns
+    -------
+    tuple of Coverage
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import fair_coin, methods_named, refuted, run_trials, summarize
+    >>> refuted(summarize(run_trials([fair_coin()], [50], chosen=methods_named(["azuma"]), trials=5, workers=1)))
+    ()
+    """
     return tuple(row for row in rows if row.refuted)

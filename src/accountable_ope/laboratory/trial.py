@@ -12,9 +12,20 @@ Key = tuple[str, int, int, str, float]
 class Trial:
     """One interval, and whether it holds the truth.
 
-    lower, upper, truth: not normalized; both ends are NaN where no function of the class was consistent with the data.
-    width:               normalized, (1 - discount) times the length of the interval.
-    seconds:             what the method would take alone, in one thread, without the drawing of the data.
+    Attributes
+    ----------
+    family, data_kind, method, guarantee : str
+    n, trial, seed : int
+    delta : float
+    lower, upper, truth : float
+        Not normalized; both ends are NaN where no function of the class was consistent with the data.
+    covered : bool
+        Whether the interval holds the truth.
+    width : float
+        Normalized, (1 - discount) times the length of the interval.
+    status : str
+    seconds : float
+        What the method would take alone, in one thread, without the drawing of the data.
     """
 
     family: str

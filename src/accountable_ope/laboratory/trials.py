@@ -86,12 +86,42 @@ def run_trials(
 ) -> tuple[Trial, ...]:
     """Trials 0, 1, ... of every family, every n and every method that applies.
 
-    chosen:  the methods; None: those of `methods_named()`.
-    workers: processes; None: one per core; 1: only this one. They start fresh interpreters, so a script that asks for more than
-             one must do so below `if __name__ == "__main__"`.
-    folder:  where finished chunks are kept. A trial that is found there is not repeated; more trials, sizes, families or methods
-             are added to it. Trials of another delta stand beside each other.
     The rows do not depend on the number of workers, but for `seconds`.
+
+    Parameters
+    ----------
+    families : sequence of Family
+    counts : sequence of int
+        The sizes n.
+    chosen : sequence of IntervalMethod, optional
+        The methods; None: those of `methods_named()`.
+    trials : int
+        How many of each.
+    delta : float
+    workers : int, optional
+        Processes; None: one per core; 1: only this one. They start fresh interpreters, so a script that asks for more than one
+        must do so below `if __name__ == "__main__"`.
+    folder : path, optional
+        Where finished chunks are kept. A trial that is found there is not repeated; more trials, sizes, families or methods are
+        added to it. Trials of another delta stand beside each other.
+    report : callable, optional
+        Called with how much of the work is done and how much there is.
+
+    Returns
+    -------
+    tuple of Trial
+
+    Raises
+    ------
+    InvalidInput
+        Where there is nothing to run, or the folder holds trials of another family of the same name.
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import fair_coin, methods_named, run_trials
+    >>> table = run_trials([fair_coin()], [50], chosen=methods_named(["azuma"]), trials=3, workers=1)
+    >>> [(row.n, row.trial) for row in table]
+    [(50, 0), (50, 1), (50, 2)]
     """
     methods = methods_named() if chosen is None else tuple(chosen)
     probability_level(delta)
@@ -122,7 +152,30 @@ def run_trials(
 
 
 def read_trials(folder: str | os.PathLike[str]) -> tuple[Trial, ...]:
-    """Every trial that a folder holds; once, also where two runs at the same time computed it twice."""
+    """Every trial that a folder holds; once, also where two runs at the same time computed it twice.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    tuple of Trial
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from accountable_ope.laboratory import fair_coin, methods_named, read_trials, run_trials
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run_trials([fair_coin()], [50], chosen=methods_named(["azuma"]), trials=3, workers=1, folder=folder)
+    ...     len(read_trials(folder))
+    3
+    """
     if not Path(folder).is_dir():
         raise InvalidFile(f"{os.fspath(folder)} is not a folder.")
     return tuple({row.key: row for row in Store(Path(folder), Trial).read_all()}.values())
@@ -135,7 +188,37 @@ def stored_trials(
     chosen: Sequence[IntervalMethod] | None = None,
     delta: float = 0.1,
 ) -> tuple[Trial, ...]:
-    """What a folder holds of these families at this delta, ordered as `run_trials` would; None: every n, every known method."""
+    """What a folder holds of these families at this delta, ordered as `run_trials` would.
+
+    Parameters
+    ----------
+    folder : path
+    families : sequence of Family
+    counts : sequence of int, optional
+        None: every n.
+    chosen : sequence of IntervalMethod, optional
+        None: every known method.
+    delta : float
+
+    Returns
+    -------
+    tuple of Trial
+
+    Raises
+    ------
+    InvalidInput
+        Where the folder holds no such trials, or those of another family of the same name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from accountable_ope.laboratory import fair_coin, methods_named, run_trials, stored_trials
+    >>> azuma = methods_named(["azuma"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run_trials([fair_coin()], [50], chosen=azuma, trials=3, workers=1, folder=folder)
+    ...     stored_trials(folder, [fair_coin()]) == table
+    True
+    """
     methods = known_methods() if chosen is None else tuple(chosen)
     family_order = {family.name: index for index, family in enumerate(families)}
     method_order = {method.name: index for index, method in enumerate(methods)}

@@ -23,6 +23,22 @@ class RelativeNorm:
 
     The least norm is a lower confidence bound of ||Q|| (theory: the correction program at Q = 0). That the truth lies within
     a multiple of it is an assertion of the analyst, like an absolute bound.
+
+    Parameters
+    ----------
+    multiple : float
+        At least 1.
+
+    Raises
+    ------
+    InvalidInput
+        Where the multiple is below 1.
+
+    Examples
+    --------
+    >>> import accountable_ope as aope
+    >>> aope.Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=aope.RelativeNorm(1.5)).norm_bound
+    RelativeNorm(multiple=1.5)
     """
 
     multiple: float
@@ -36,19 +52,48 @@ class RelativeNorm:
 class Assumptions:
     """What the analyst asserts.
 
-    discount:          gamma in [0, 1); 1 is allowed when `value_range`, `horizon` or `terminal_reward` bounds the value.
-    reward_range:      every reward, logged or not, lies in it.
-    value_range:       Q and V of the target policy lie in it, where that is tighter than reward_range / (1 - discount).
-    norm_bound:        ||Q||_H <= norm_bound, the unpenalized constant left out; or RelativeNorm; None: no bound.
-    state_box:         (low, high) arrays that contain every state.
-    reward_noise:      True: the reward may be random given (s, a). False: it is a function of (s, a).
-    symmetric_noise:   Bellman residuals are symmetric about 0 given the past (needed by the radius "symmetric" only).
-    horizon:           every episode ends within this many steps, after which nothing is paid.
-    terminal_reward:   only the transition that ends an episode pays (survival, conversion): all other rewards are exactly 0.
-    terminates:        the process has terminal states, worth 0. None: exactly when a logged row is terminated.
-    misfit:            some function of the class is within this distance of Q everywhere. 0: the class contains Q.
-    one_step_range:    given (s, a), chance moves r + discount V(s') by at most this much; None: as far as the ranges allow.
-                       Small where one step cannot change the prospects much: a robot moves a little, a patient's day passes.
+    Parameters
+    ----------
+    discount : float
+        gamma in [0, 1); 1 is allowed when `value_range`, `horizon` or `terminal_reward` bounds the value.
+    reward_range : tuple of two floats
+        Every reward, logged or not, lies in it.
+    value_range : tuple of two floats, optional
+        Q and V of the target policy lie in it, where that is tighter than reward_range / (1 - discount).
+    norm_bound : float or RelativeNorm, optional
+        ||Q||_H <= norm_bound, the unpenalized constant left out. None: no bound.
+    state_box : tuple of two sequences, optional
+        (low, high) arrays that contain every state.
+    reward_noise : bool
+        True: the reward may be random given (s, a). False: it is a function of (s, a).
+    symmetric_noise : bool
+        Bellman residuals are symmetric about 0 given the past (needed by the radius "symmetric" only).
+    horizon : int, optional
+        Every episode ends within this many steps, after which nothing is paid.
+    terminal_reward : bool
+        Only the transition that ends an episode pays (survival, conversion): all other rewards are exactly 0.
+    terminates : bool, optional
+        The process has terminal states, worth 0. None: exactly when a logged row is terminated.
+    misfit : float
+        Some function of the class is within this distance of Q everywhere. 0: the class contains Q.
+    one_step_range : float, optional
+        Given (s, a), chance moves r + discount V(s') by at most this much; None: as far as the ranges allow. Small where one step
+        cannot change the prospects much: a robot moves a little, a patient's day passes.
+
+    Raises
+    ------
+    InvalidInput
+        Where a number is out of range, or two assertions contradict each other.
+
+    Examples
+    --------
+    >>> from accountable_ope import Assumptions
+    >>> facts = Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=5)
+    >>> facts.norm_bound, facts.reward_noise
+    (5.0, True)
+    >>> Assumptions(discount=1.5, reward_range=(0, 1))
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidInput: `discount` must be in [0, 1). Got 1.5.
     """
 
     discount: float
@@ -112,10 +157,16 @@ class Assumptions:
 class ValueRanges:
     """The ranges that follow from the assumptions (theory: section 4).
 
-    value:          contains Q and V of the target policy at every state that is not terminal.
-    next_value:     contains V at a next state: 0 is added where states may be terminal.
-    residual_width: w, the length of an interval that contains r + discount V(s') given (s, a).
-    residual_bound: sup |r + discount V(s') - Q(s, a)| with signs ignored, as the paper bounds it.
+    Attributes
+    ----------
+    value : tuple of two floats
+        Contains Q and V of the target policy at every state that is not terminal.
+    next_value : tuple of two floats
+        Contains V at a next state: 0 is added where states may be terminal.
+    residual_width : float
+        w, the length of an interval that contains r + discount V(s') given (s, a).
+    residual_bound : float
+        sup |r + discount V(s') - Q(s, a)| with signs ignored, as the paper bounds it.
     """
 
     value: Range
@@ -134,6 +185,24 @@ def value_ranges(assumptions: Assumptions, *, terminates: bool) -> ValueRanges:
     Random reward: w = (rmax - rmin) + discount * span(V'); reward a function of (s, a): w = discount * span(V'), V' including 0
     where states may be terminal. When only the end of an episode pays, r + discount V' is either a final reward or
     discount V', so w is the length of the hull of both. A declared one-step range replaces w where it is smaller.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+    terminates : bool
+        Whether states may be terminal.
+
+    Returns
+    -------
+    ValueRanges
+
+    Examples
+    --------
+    >>> from accountable_ope import Assumptions
+    >>> from accountable_ope.problem import value_ranges
+    >>> ranges = value_ranges(Assumptions(discount=0.5, reward_range=(0, 1)), terminates=False)
+    >>> ranges.value, ranges.residual_width
+    ((0.0, 2.0), 2.0)
     """
     discount = assumptions.discount
     reward = assumptions.reward_range

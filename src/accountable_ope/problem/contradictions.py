@@ -11,7 +11,27 @@ from .transitions import Transitions
 
 
 def check_data(data: Transitions, assumptions: Assumptions) -> None:
-    """Raise at the first contradiction between data and assumptions."""
+    """Raise at the first contradiction between data and assumptions.
+
+    Parameters
+    ----------
+    data : Transitions
+    assumptions : Assumptions
+
+    Raises
+    ------
+    InvalidInput
+        Where a reward, a state or the end of an episode contradicts what was declared.
+
+    Examples
+    --------
+    >>> from accountable_ope import Assumptions, Transitions
+    >>> from accountable_ope.problem import check_data
+    >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]])
+    >>> check_data(data, Assumptions(discount=0.9, reward_range=(0, 1), terminal_reward=True))
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidInput: `terminal_reward=True` says that only the end of an episode pays, but row 0 ...
+    """
     check_rewards(data, assumptions.reward_range)
     if assumptions.terminal_reward:
         paid = (data.rewards != 0) & ~data.terminated
@@ -30,7 +50,27 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
 
 
 def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
-    """Raise when a reward lies outside the declared range."""
+    """Raise when a reward lies outside the declared range.
+
+    Parameters
+    ----------
+    data : Transitions
+    reward_range : tuple of two floats
+
+    Raises
+    ------
+    InvalidInput
+        Names the first such row.
+
+    Examples
+    --------
+    >>> from accountable_ope import Transitions
+    >>> from accountable_ope.problem import check_rewards
+    >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 3.0], [[1.0], [0.0]])
+    >>> check_rewards(data, (0.0, 1.0))
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidInput: `rewards` must lie in the declared reward_range [0, 1]. 1 does not, first 3 in row 1.
+    """
     low, high = reward_range
     outside = (data.rewards < low) | (data.rewards > high)
     if outside.any():

@@ -14,7 +14,17 @@ from ..validation import FloatArray, float_array, frozen, matrix, probability_ro
 
 
 class Branch(NamedTuple):
-    """Action vectors (n, k), their weights (n,), and the index of the action where the set is finite."""
+    """One action per state, with its weight.
+
+    Attributes
+    ----------
+    actions : array (n, k)
+        Action vectors.
+    weights : array (n,)
+        Their probabilities.
+    action : int or None
+        The index of the action where the set is finite.
+    """
 
     actions: FloatArray
     weights: FloatArray
@@ -38,15 +48,34 @@ class Policy(Protocol):
         """(A, k) vectors of a finite action set, None for continuous actions."""
         ...
 
-    def branches(self, states: FloatArray) -> Iterator[Branch]: ...
+    def branches(self, states: FloatArray) -> Iterator[Branch]:
+        """The branches at states (n, d); their weights sum to one at every state."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class DiscretePolicy:
     """pi(a | s) over a finite action set, so that expectations are exact sums.
 
-    probabilities: callable, states (n, d) -> (n, A).
-    actions:       (A, k) vectors that enter x = (s, a); or the number A, for one-hot vectors.
+    Parameters
+    ----------
+    probabilities : callable
+        States (n, d) -> (n, A).
+    actions : int or array (A, k)
+        Vectors that enter x = (s, a); or the number A, for one-hot vectors.
+
+    Raises
+    ------
+    InvalidInput
+        Where `probabilities` is not callable, or, when asked for, gives rows that are no distributions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import DiscretePolicy
+    >>> policy = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> [branch.weights.tolist() for branch in policy.branches(np.zeros((1, 3)))]
+    [[0.5], [0.5]]
     """
 
     probabilities: Callable[[FloatArray], ArrayLike]
@@ -67,7 +96,30 @@ class DiscretePolicy:
 
 @dataclass(frozen=True, eq=False, init=False)
 class TabulatedPolicy:
-    """pi(a | s) known at listed states only, such as columns of a file; asking elsewhere is an error."""
+    """pi(a | s) known at listed states only, such as columns of a file; asking elsewhere is an error.
+
+    Parameters
+    ----------
+    states : array (n, d)
+        The listed states; a state may be listed more than once.
+    probabilities : array (n, A)
+        A row per state, a column per action.
+    actions : int or array (A, k)
+        Vectors that enter x = (s, a); or the number A, for one-hot vectors.
+
+    Raises
+    ------
+    InvalidInput
+        Where a row is no distribution, or the same state has two of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import TabulatedPolicy
+    >>> policy = TabulatedPolicy([[0.0], [1.0]], [[0.2, 0.8], [1.0, 0.0]], actions=2)
+    >>> [branch.weights.tolist() for branch in policy.branches(np.array([[0.0]]))]
+    [[0.2], [0.8]]
+    """
 
     states: FloatArray
     probabilities: FloatArray
@@ -113,7 +165,21 @@ class TabulatedPolicy:
 
 @dataclass(frozen=True, eq=False)
 class DeterministicPolicy:
-    """One action per state. act: callable, states (n, d) -> (n, k) action vectors."""
+    """One action per state.
+
+    Parameters
+    ----------
+    act : callable
+        States (n, d) -> (n, k) action vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import DeterministicPolicy
+    >>> policy = DeterministicPolicy(lambda states: -0.5 * states)
+    >>> next(policy.branches(np.array([[2.0]]))).actions.tolist()
+    [[-1.0]]
+    """
 
     act: Callable[[FloatArray], ArrayLike]
     exact: bool = True
@@ -132,8 +198,25 @@ class DeterministicPolicy:
 class SampledPolicy:
     """A policy that can only be sampled: the mean over `draws` actions stands for the expectation.
 
-    sample: callable, (states (n, d), numpy Generator) -> (n, k). The draws are part of the observed transition, so residuals
-    keep mean zero and range; the start states pay for them in the Monte Carlo radius.
+    The draws are part of the observed transition, so residuals keep mean zero and range; the start states pay for them in the
+    Monte Carlo radius.
+
+    Parameters
+    ----------
+    sample : callable
+        (states (n, d), numpy Generator) -> (n, k).
+    draws : int
+        How many actions are drawn at each state.
+    seed : int
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import SampledPolicy
+    >>> policy = SampledPolicy(lambda states, generator: generator.normal(size=(len(states), 1)), draws=4)
+    >>> sum(float(branch.weights[0]) for branch in policy.branches(np.zeros((1, 2)))), policy.exact
+    (1.0, False)
     """
 
     sample: Callable[[FloatArray, np.random.Generator], ArrayLike]
@@ -168,7 +251,33 @@ def action_vectors(actions: ArrayLike | int) -> FloatArray:
 
 
 def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> FloatArray:
-    """x = (s, a): states beside action vectors, looked up when actions are indices."""
+    """x = (s, a): states beside action vectors, looked up when actions are indices.
+
+    Parameters
+    ----------
+    states : array (n, d)
+    actions : array (n,) of int, or (n, k)
+        Indices into the policy's action set, or action vectors.
+    policy : Policy
+
+    Returns
+    -------
+    array (n, d + k)
+
+    Raises
+    ------
+    InvalidInput
+        Where an index or a width does not fit the policy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import DiscretePolicy
+    >>> from accountable_ope.problem import state_action_points
+    >>> policy = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=[[-1.0], [1.0]])
+    >>> state_action_points(np.array([[0.5], [2.0]]), np.array([1, 0]), policy).tolist()
+    [[0.5, 1.0], [2.0, -1.0]]
+    """
     vectors = policy.action_vectors
     if actions.ndim == 1:
         if vectors is None:

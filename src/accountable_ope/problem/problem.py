@@ -17,7 +17,31 @@ from .transitions import StartStates, Transitions
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """What a class of Q is evaluated on: transitions, start states, the target policy, and the discount."""
+    """What a class of Q is evaluated on.
+
+    Parameters
+    ----------
+    data : Transitions
+    starts : StartStates
+    policy : Policy
+    discount : float
+        In [0, 1].
+
+    Raises
+    ------
+    InvalidInput
+        Where the shapes of data, start states and policy do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.problem import Experience
+    >>> data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], terminated=[False, True])
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> experience = Experience(data, aope.StartStates([[0.0]]), policy, discount=0.9)
+    >>> experience.points.tolist(), experience.live.tolist()
+    ([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]], [True, False])
+    """
 
     data: Transitions
     starts: StartStates
@@ -58,6 +82,20 @@ class Question:
         The target policy.
     assumptions : Assumptions
         What the analyst asserts.
+
+    Raises
+    ------
+    InvalidInput
+        Where something has the wrong type, or a one-step range is declared for a policy that can only be sampled.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> question = aope.Question(aope.StartStates([[0.0]]), policy, aope.Assumptions(discount=0.9, reward_range=(0, 1)))
+    >>> problem = question.on(aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]]))
+    >>> len(problem.data)
+    2
     """
 
     starts: StartStates

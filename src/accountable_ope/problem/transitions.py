@@ -17,10 +17,33 @@ from ..validation import BoolArray, FloatArray, IntArray, frozen, matrix, own, p
 class Transitions:
     """Logged transitions (s, a, r, s'), rows in the order in which they were generated.
 
-    states, next_states: (n, d), or (n,) for one-dimensional states.
-    actions:             (n,) integers that index a finite action set, or (n, k) floats.
-    terminated:          True where s' is terminal and worth 0. A truncated episode is not terminated: its last row goes on.
-    episodes:            labels of the episodes, None when unknown.
+    Parameters
+    ----------
+    states : array (n, d), or (n,) for one-dimensional states
+    actions : array
+        (n,) integers that index a finite action set, or (n, k) floats.
+    rewards : array (n,)
+    next_states : array
+        Of the shape of `states`.
+    terminated : array (n,) of bool, optional
+        True where s' is terminal and worth 0. A truncated episode is not terminated: its last row goes on. None: nowhere.
+    episodes : array (n,), optional
+        Labels of the episodes; None when unknown.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are fewer than two rows, or the arrays do not fit together or are not finite.
+
+    Examples
+    --------
+    >>> from accountable_ope import Transitions
+    >>> data = Transitions([0.0, 1.0, 0.0, 1.0], [0, 1, 1, 0], [0.0, 1.0, 0.5, 0.0], [1.0, 0.0, 1.0, 1.0], episodes=[0, 0, 1, 1])
+    >>> data
+    Transitions(4 rows, 2 episodes, 1-d states, 0 terminated)
+    >>> earlier, later = data.split(0.5)
+    >>> later.rewards.tolist()
+    [0.5, 0.0]
     """
 
     states: FloatArray
@@ -123,8 +146,27 @@ class Transitions:
 class StartStates:
     """Where the target policy starts.
 
-    exact=True:  this finite distribution (with `weights`, uniform if None) *is* the start distribution; no Monte Carlo error.
-    exact=False: the states are an i.i.d. sample of it, and the bounds pay for that with their own radius.
+    Parameters
+    ----------
+    states : array (n, d)
+    weights : array (n,), optional
+        Probabilities up to a factor, uniform by default.
+    exact : bool
+        True: this finite distribution *is* the start distribution; no Monte Carlo error. False: the states are an i.i.d. sample
+        of it, and the bounds pay for that with their own radius.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are no rows, or weights are negative, all zero, or given to a sample.
+
+    Examples
+    --------
+    >>> from accountable_ope import StartStates
+    >>> StartStates([[0.0], [1.0]], weights=[1, 3]).weights.tolist()
+    [0.25, 0.75]
+    >>> StartStates([[0.0], [1.0]], exact=False)
+    StartStates(2 rows, i.i.d. sample)
     """
 
     states: FloatArray
@@ -192,7 +234,26 @@ def _labels(values: ArrayLike, n: int) -> IntArray:
 
 
 def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
-    """The first n rows of several logs, one after the other, with episodes counted on."""
+    """The first n rows of several logs, one after the other, with episodes counted on.
+
+    Parameters
+    ----------
+    parts : sequence of Transitions
+        All with labels of episodes.
+    n : int
+
+    Returns
+    -------
+    Transitions
+
+    Examples
+    --------
+    >>> from accountable_ope import Transitions
+    >>> from accountable_ope.problem import first_rows
+    >>> night = Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], episodes=[0, 0])
+    >>> first_rows([night, night], 3).episodes.tolist()
+    [0, 0, 1]
+    """
     if len(parts) == 1 and len(parts[0]) == n:
         return parts[0]
     labels, used = [], 0

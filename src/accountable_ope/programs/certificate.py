@@ -35,9 +35,28 @@ class CertificateCheck:
 class Certificate:
     """Evidence that objective'theta <= bound for every theta that meets the constraints.
 
-    multipliers: one per constraint. Any non-negative ones prove a bound; these prove `bound`.
-    point:       a feasible theta (None when there is none), whose value shows how tight the bound is.
     For status EMPTY the multipliers (1 for the loss) prove that the least loss exceeds its limit: `bound` is that least loss.
+
+    Attributes
+    ----------
+    objective : array (m,)
+    constraints : tuple of Constraint
+    multipliers : array
+        One per constraint. Any non-negative ones prove a bound; these prove `bound`.
+    bound : float
+    point : array (m,) or None
+        A feasible theta (None when there is none), whose value shows how tight the bound is.
+    status : SolveStatus
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import FeasibleSet, Quadratic, decompose, extreme_value
+    >>> loss = Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.0)
+    >>> feasible = FeasibleSet(decompose(loss, np.array([True, True])), limit=0.25, norm_bound=4.0)
+    >>> certificate = extreme_value(np.array([1.0, 0.0]), feasible)
+    >>> certificate.check().valid, abs(certificate.gap) < 1e-6
+    (True, True)
     """
 
     objective: FloatArray

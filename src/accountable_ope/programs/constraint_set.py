@@ -43,12 +43,23 @@ class KnownBounds:
 class ConstraintSet:
     """Evidence, the constraints that do not depend on it, and what was known before any data.
 
-    penalized:  which coefficients the norm counts.
-    norm_bound: the radius of the ball, None: no ball (for evidence that does not follow the variance).
-    box:        the value box, None where there is none.
-    range:      how large residuals can be over a set of coefficients.
-    joint:      constraints eps'(K - qD)eps <= p at several rates q; else q = 0 alone, a radius that follows the largest variance.
-    unseen:     what the coordinates of an RKHS miss, None where the class is what they span.
+    Attributes
+    ----------
+    evidence : tuple of Evidence
+    penalized : array (m,) of bool
+        Which coefficients the norm counts.
+    norm_bound : float or None
+        The radius of the ball, None: no ball (for evidence that does not follow the variance).
+    box : Constraint or None
+        The value box, None where there is none.
+    range : Reach
+        How large residuals can be over a set of coefficients.
+    joint : bool
+        Constraints eps'(K - qD)eps <= p at several rates q; else q = 0 alone, a radius that follows the largest variance.
+    unseen : Unseen or None
+        What the coordinates of an RKHS miss, None where the class is what they span.
+    rows : tuple of Constraint
+        Averaged boxes of a pointwise box.
     """
 
     evidence: tuple[Evidence, ...]

@@ -108,6 +108,25 @@ def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
 
     theta_f = u - W theta_p, W = A_ff^+ A_fp, leaves (theta_p' S theta_p, u'A_ff u) with S = A_pp - A_pf W. Eigenvalues at the
     level of rounding are set to zero: that only enlarges the set, so bounds stay valid.
+
+    Parameters
+    ----------
+    loss : Quadratic
+    penalized : array (m,) of bool
+        Which coordinates the ball counts (p); the others are free (f).
+
+    Returns
+    -------
+    Decomposition
+        The loss in its own coordinates; `convex` is False where it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import Quadratic, decompose
+    >>> decomposition = decompose(Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.25), np.array([True, True]))
+    >>> decomposition.convex, round(decomposition.least, 9)
+    (True, 0.25)
     """
     p, f = np.flatnonzero(penalized), np.flatnonzero(~penalized)
     A = 0.5 * (loss.A + loss.A.T)
@@ -320,7 +339,7 @@ class _TwoMultipliers:
         return nu + mu * self.s + float(terms.sum()) + self.free_value + free
 
     def _into_set(self, t: FloatArray, free: FloatArray) -> FloatArray:
-        """Rescale into the ball, then move towards the least-loss point until the loss constraint holds."""
+        """Rescale into the ball, then move toward the least-loss point until the loss constraint holds."""
         t = t / max(1.0, math.sqrt(float(t.dot(t))))
         start = np.concatenate([self.inside, self.free_t0])
         direction = np.concatenate([t, free]) - start

@@ -24,10 +24,22 @@ NONE = (0.0, 0.0)
 class Evidence:
     """One martingale of residuals: squared = ||S_n||^2 / n^2 and variance = V_n / n^2 as functions of the coefficients.
 
-    reach:    sup sqrt(K(x, x)), what turns a range of residuals into the range of a step.
-    missed:   what an unseen part of norm one can add to ||S_n|| / n and to sqrt(V_n) / n (an RKHS in coordinates), else 0.
-    misfit:   what the distance between Q and the class can add to ||S_n|| / n and to sqrt(V_n) / n.
-    rounding: how far rounding may move `squared`.
+    Attributes
+    ----------
+    name : str
+    squared, variance : Quadratic
+    count : int
+        n.
+    reach : float
+        sup sqrt(K(x, x)), what turns a range of residuals into the range of a step.
+    envelope : Envelope
+        U(b, V), a bound of ||S_n|| that may follow the variance.
+    missed : tuple of two floats
+        What an unseen part of norm one can add to ||S_n|| / n and to sqrt(V_n) / n (an RKHS in coordinates), else 0.
+    misfit : tuple of two floats
+        What the distance between Q and the class can add to ||S_n|| / n and to sqrt(V_n) / n.
+    rounding : float
+        How far rounding may move `squared`.
     """
 
     name: str

@@ -33,7 +33,30 @@ class LeastLossFound:
 class FeasibleSet:
     """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit}.
 
-    The decomposition of the loss is made once (`decompose`) and shared by sets that differ in limit, norm bound or box.
+    Parameters
+    ----------
+    decomposition : Decomposition
+        Of the loss; made once (`decompose`) and shared by sets that differ in limit, norm bound or box.
+    limit : float
+        Of the loss.
+    norm_bound : float or None
+        None: no ball.
+    box : Constraint, optional
+        The value box.
+
+    Raises
+    ------
+    InvalidInput
+        Where the norm bound is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import FeasibleSet, Quadratic, decompose
+    >>> loss = Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.25)
+    >>> decomposition = decompose(loss, np.array([True, True]))
+    >>> FeasibleSet(decomposition, 0.5, norm_bound=4.0).empty, FeasibleSet(decomposition, 0.2, norm_bound=4.0).empty
+    (False, True)
     """
 
     decomposition: Decomposition
@@ -114,7 +137,27 @@ class FeasibleSet:
 
 
 def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
-    """The largest objective'theta over the set, as a dual bound; for the least value turn the sign of the objective."""
+    """The largest objective'theta over the set, as a dual bound; for the least value turn the sign of the objective.
+
+    Parameters
+    ----------
+    objective : array (m,)
+    feasible : FeasibleSet
+
+    Returns
+    -------
+    Certificate
+        With status EMPTY where the set is empty, and UNBOUNDED where nothing bounds the objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import FeasibleSet, Quadratic, decompose, extreme_value
+    >>> loss = Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.0)  # a disk of radius 1/2 around (1, 0)
+    >>> feasible = FeasibleSet(decompose(loss, np.array([True, True])), limit=0.25, norm_bound=4.0)
+    >>> round(extreme_value(np.array([1.0, 0.0]), feasible).bound, 6)
+    1.5
+    """
     if feasible.empty:
         least = feasible.least_loss
         return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)
@@ -145,7 +188,27 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
 
 
 def least_correction(decomposition: Decomposition, limit: float) -> FloatArray | None:
-    """The theta of least norm whose loss is at most `limit`: 0 where possible, None when no theta reaches the limit."""
+    """The theta of least norm whose loss is at most `limit`.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+        Of the loss.
+    limit : float
+
+    Returns
+    -------
+    array (m,) or None
+        0 where possible, None when no theta reaches the limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import Quadratic, decompose, least_correction
+    >>> loss = decompose(Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.0), np.array([True, True]))
+    >>> bool(np.allclose(least_correction(loss, 0.25), [0.5, 0.0], atol=1e-6))
+    True
+    """
     return decomposition.least_norm(limit)
 
 
@@ -183,7 +246,7 @@ def _first_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Cert
 
 
 def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
-    """The end of the path, pulled towards the least-loss point until it meets every constraint; None when that fails."""
+    """The end of the path, pulled toward the least-loss point until it meets every constraint; None when that fails."""
     inside, target = feasible.least_loss.theta, dual.theta
     if feasible.contains(target):
         return target

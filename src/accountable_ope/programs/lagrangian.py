@@ -25,7 +25,16 @@ class Role(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """q(theta) <= limit."""
+    """q(theta) <= limit.
+
+    Attributes
+    ----------
+    role : Role
+        What it says: loss, ball or box.
+    quadratic : Quadratic
+        q.
+    limit : float
+    """
 
     role: Role
     quadratic: Quadratic
@@ -33,7 +42,25 @@ class Constraint:
 
 
 def ball(penalized: BoolArray, radius: float) -> Constraint:
-    """||theta||^2 <= radius^2 over the penalized coordinates."""
+    """||theta||^2 <= radius^2 over the penalized coordinates.
+
+    Parameters
+    ----------
+    penalized : array (m,) of bool
+    radius : float
+
+    Returns
+    -------
+    Constraint
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import ball
+    >>> around = ball(np.array([True, False]), 2.0)
+    >>> around.limit, around.quadratic(np.array([1.0, 7.0]))
+    (4.0, 1.0)
+    """
     return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
 
 

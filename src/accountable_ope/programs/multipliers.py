@@ -42,7 +42,33 @@ def maximize_dual(
     relative_gap: float = 1e-10,
     absolute_gap: float = 0.0,
 ) -> DualSolution | None:
-    """The best Lagrangian lower bound of `objective` over the constraints; None when none is finite near `start`."""
+    """The best Lagrangian lower bound of `objective` over the constraints.
+
+    Parameters
+    ----------
+    objective : Quadratic
+        What is to be small; `Quadratic.linear(c)` for the largest c'theta.
+    constraints : tuple of Constraint
+        Convex or not.
+    start : array
+        Multipliers to start from, one per constraint.
+    relative_gap, absolute_gap : float
+        When to stop: the bound could improve by no more than this.
+
+    Returns
+    -------
+    DualSolution or None
+        None when no bound is finite near `start`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import Quadratic, ball, maximize_dual
+    >>> disk = ball(np.array([True, True]), 2.0)
+    >>> found = maximize_dual(Quadratic.linear(np.array([3.0, 4.0])), (disk,), np.array([1.0]))
+    >>> round(-found.bound, 6)  # the largest 3 theta_1 + 4 theta_2
+    10.0
+    """
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _climb(objective, constraints, start, relative_gap, absolute_gap)

@@ -57,7 +57,27 @@ CONE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PointwiseRows:
-    """low_i <= f_i'theta <= high_i for every row f_i of `features` (N, m)."""
+    """low_i <= f_i'theta <= high_i for every row f_i.
+
+    Parameters
+    ----------
+    features : array (N, m)
+        The rows f_i.
+    low, high : array (N,)
+
+    Raises
+    ------
+    InvalidInput
+        Where shapes do not fit, a number is not finite, or `low` is not below `high`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import PointwiseRows
+    >>> rows = PointwiseRows.within(np.array([[1.0, 0.0], [0.0, 1.0]]), low=0.0, high=2.0)
+    >>> rows.violations(np.array([3.0, 1.0])).tolist()
+    [0.5, -0.5, -1.5, -0.5]
+    """
 
     features: FloatArray
     low: FloatArray
@@ -101,12 +121,20 @@ class PointwiseRows:
 class PointwiseBound:
     """A bound with the pointwise box, and how it was found.
 
-    certificate:       proves the bound; its last constraint is the box averaged over `rows`, unless there are none.
-    rows, weights:     the rows that count, and their weights, which sum to one. At most one side of a row is active: the
-                       multiplier of that side is weight * (high - low) * (multiplier of the averaged box).
-    theta:             where the last round ended, the maximizer as far as the rounds went; None where there is none.
-    violated_left:     how many rows theta breaks by more than the tolerance: the bound may be wider for want of them.
-    largest_violation: in units of the span of the row, negative when every row has room.
+    Attributes
+    ----------
+    certificate : Certificate
+        Proves the bound; its last constraint is the box averaged over `rows`, unless there are none.
+    rows, weights : array
+        The rows that count, and their weights, which sum to one. At most one side of a row is active: the multiplier of that side
+        is weight * (high - low) * (multiplier of the averaged box).
+    theta : array (m,) or None
+        Where the last round ended, the maximizer as far as the rounds went; None where there is none.
+    rounds : int
+    violated_left : int
+        How many rows theta breaks by more than the tolerance: the bound may be wider for want of them.
+    largest_violation : float
+        In units of the span of the row, negative when every row has room.
     """
 
     certificate: Certificate
@@ -156,7 +184,31 @@ def pointwise_bound(
 ) -> PointwiseBound:
     """A bound of max objective'theta over the quadratics, convex or not, and the rows. The quadratics alone must not be empty.
 
-    tolerance: a row counts as violated beyond this share of its span. steps: the most iterations of the cone solver in a round.
+    Parameters
+    ----------
+    objective : array (m,)
+    constraints : tuple of Constraint
+    rows : PointwiseRows
+    rounds : int
+        The most rounds, each of which adds rows that are violated.
+    tolerance : float
+        A row counts as violated beyond this share of its span.
+    steps : int
+        The most iterations of the cone solver in a round.
+
+    Returns
+    -------
+    PointwiseBound
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import PointwiseRows, ball, pointwise_bound
+    >>> rows = PointwiseRows.within(np.array([[1.0, 0.0]]), low=-1.0, high=1.0)
+    >>> disk = ball(np.array([True, True]), 2.0)
+    >>> found = pointwise_bound(np.array([1.0, 0.0]), (disk,), rows)
+    >>> round(found.bound, 4), found.check(rows).valid
+    (1.0, True)
     """
     stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
     if stage is None:

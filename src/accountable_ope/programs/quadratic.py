@@ -12,7 +12,23 @@ from ..validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """q(theta) = theta'A theta - 2 a'theta + a0."""
+    """q(theta) = theta'A theta - 2 a'theta + a0.
+
+    Parameters
+    ----------
+    A : array (m, m)
+        Symmetric.
+    a : array (m,)
+    a0 : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import Quadratic
+    >>> loss = Quadratic(np.eye(2), np.array([1.0, 0.0]), 1.0)  # (theta_1 - 1)^2 + theta_2^2
+    >>> loss(np.array([0.0, 2.0]))
+    5.0
+    """
 
     A: FloatArray
     a: FloatArray

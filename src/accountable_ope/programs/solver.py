@@ -30,9 +30,16 @@ NEGLIGIBLE = 1e-4
 class Solution:
     """Both ends of a constraint set; the lower one is minus the bound of its certificate.
 
-    missed:     a constant to add to both ends.
-    least_loss: the least loss over the set without its evidence.
-    tightening: the rounds, None where the evidence is one number.
+    Attributes
+    ----------
+    constraints : ConstraintSet
+    upper, lower : Certificate
+    least_loss : float
+        The least loss over the set without its evidence.
+    missed : float
+        A constant to add to both ends.
+    tightening : Tightening or None
+        The rounds, None where the evidence is one number.
     """
 
     constraints: ConstraintSet
@@ -48,13 +55,62 @@ class Solution:
 
 
 def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None = None) -> Solution:
-    """The largest and the smallest objective'theta over the set; with rows, values are bounded at each of these points too."""
+    """The largest and the smallest objective'theta over the set.
+
+    Parameters
+    ----------
+    constraints : ConstraintSet
+    objective : array (m,)
+    rows : PointwiseRows, optional
+        Values are bounded at each of these points too.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> from accountable_ope.programs import solve
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0), radius="azuma")
+    >>> part = interval.certificates[0]
+    >>> bool(np.isclose(solve(part.constraints, part.upper.objective).upper.bound, part.upper.bound))
+    True
+    """
     strategy = _by_rounds if constraints.follows_variance else _at_once
     return strategy(constraints, objective, rows)
 
 
 def least_norm(constraints: ConstraintSet) -> float | None:
-    """The least norm of a function that is consistent with the evidence; None where none is (or where none is known)."""
+    """The least norm of a function that is consistent with the evidence.
+
+    Parameters
+    ----------
+    constraints : ConstraintSet
+
+    Returns
+    -------
+    float or None
+        None where no function is consistent, or none is known.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> from accountable_ope.programs import least_norm
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0), radius="azuma")
+    >>> bool(least_norm(interval.certificates[0].constraints) <= mdp.norm)
+    True
+    """
     if constraints.follows_variance:
         return least_norm_of_rounds(constraints, np.zeros(len(constraints.squared_norm.a)), constraints.squared_norm)
     if not constraints.decomposition.convex:

@@ -253,7 +253,7 @@ def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> 
 
 
 def _into_set(solved: _Solved, inside: FloatArray) -> FloatArray | None:
-    """The end of the path, pulled towards a point of small loss until it meets every constraint; None when that fails."""
+    """The end of the path, pulled toward a point of small loss until it meets every constraint; None when that fails."""
     for share in (1.0, 0.999, 0.99, 0.9, 0.5, 0.0):
         point = inside + share * (solved.dual.theta - inside)
         if all(c.quadratic(point) <= c.limit for c in solved.constraints):

@@ -20,7 +20,18 @@ FEATURE_SHARE = 0.5
 
 @dataclass(frozen=True)
 class DeltaSplit:
-    """total = kernel + start + features."""
+    """Where the failure probability goes: total = kernel + start + features.
+
+    Attributes
+    ----------
+    total : float
+    kernel : float
+        The event about the residuals.
+    start : float
+        Sampled start states or actions there; 0 where both are exact.
+    features : float
+        Random features that stand for an RKHS; 0 without.
+    """
 
     total: float
     kernel: float
@@ -29,7 +40,28 @@ class DeltaSplit:
 
 
 def split_delta(delta: float, *, start_is_exact: bool, random_features: bool = False) -> DeltaSplit:
-    """delta = delta_K + delta_eta (two-sided) + delta_w; all of it goes to the kernel event when that is the only one."""
+    """delta = delta_K + delta_eta (two-sided) + delta_w; all of it goes to the kernel event when that is the only one.
+
+    Parameters
+    ----------
+    delta : float
+    start_is_exact : bool
+        Whether the value at the start is known exactly for every Q.
+    random_features : bool
+        Whether random features stand for an RKHS.
+
+    Returns
+    -------
+    DeltaSplit
+
+    Examples
+    --------
+    >>> from accountable_ope.radii import split_delta
+    >>> split_delta(0.1, start_is_exact=True).kernel
+    0.1
+    >>> split_delta(0.1, start_is_exact=False).start > 0
+    True
+    """
     features = FEATURE_SHARE * delta if random_features else 0.0
     left = delta - features
     start = 0.0 if start_is_exact else START_SHARE * left

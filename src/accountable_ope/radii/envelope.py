@@ -66,7 +66,7 @@ def _log_sum(
 def rate_mixture(residual_bound: float, planned: int, delta: float, count: int = 64) -> RateMixture:
     """Rates between 1.5 / sqrt(planned) and 0.97 in units of 1/b: from a variance of about b^2 per row down to none.
 
-    Half of the weight is spread evenly over the logarithms, half leans towards the largest rates, where a small variance needs
+    Half of the weight is spread evenly over the logarithms, half leans toward the largest rates, where a small variance needs
     it. In units of the range b the rates depend on `planned` alone, and U(b, V) = b u(V / b^2) with u(x)^2 / x falling: a larger
     declared range never lowers the bound.
     """

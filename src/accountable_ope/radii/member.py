@@ -17,16 +17,31 @@ from ..validation import IntArray
 class Member:
     """A class, its system and statistic, and what the assumptions say about it.
 
-    name:         how the class is called in a result.
-    ranges:       of values and residuals, if the class contains Q.
-    residuals:    how large residuals can be over a set of coefficients.
-    box:          the value box, None where values are known.
-    norm:         the declared bound of the norm, if any.
-    largest_norm: the ball where none is declared: so large that it only keeps the numbers finite; None: no ball.
-    misfit:       the declared distance between Q and the class.
-    rounding:     how far rounding can move the loss of the true Q.
-    episodes:     labels of the episodes, None where unknown.
-    note:         why the ball is what it is.
+    Attributes
+    ----------
+    name : str
+        How the class is called in a result.
+    system : BellmanSystem
+    statistic : KernelStatistic
+    kernel : Kernel
+    ranges : ValueRanges
+        Of values and residuals, if the class contains Q.
+    residuals : ResidualRange
+        How large residuals can be over a set of coefficients.
+    box : Constraint or None
+        The value box, None where values are known.
+    norm : float, RelativeNorm or None
+        The declared bound of the norm, if any.
+    largest_norm : float or None
+        The ball where none is declared: so large that it only keeps the numbers finite; None: no ball.
+    misfit : float
+        The declared distance between Q and the class.
+    rounding : float
+        How far rounding can move the loss of the true Q.
+    episodes : array of int or None
+        Labels of the episodes, None where unknown.
+    note : str
+        Why the ball is what it is.
     """
 
     name: str

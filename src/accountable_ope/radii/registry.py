@@ -20,6 +20,7 @@ from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
 
 DEFAULT_RADIUS = "certified"
+"""The radius that is used unless another is named."""
 
 
 class Guarantee(Enum):
@@ -59,9 +60,19 @@ class Approach(Enum):
 class Radius:
     """P(loss of the true Q <= level) >= 1 - delta.
 
-    uses:     the quantity that it rests on, in short.
-    level:    lambda_K, what the theorem gives; for a radius that follows the variance, its value at the largest variance left.
-    rounding: what is added for the rounding of the statistic, so that the bound holds for the loss as it was computed.
+    Attributes
+    ----------
+    name, theorem : str
+    uses : str
+        The quantity that it rests on, in short.
+    guarantee : Guarantee
+    loss : LossKind
+        The V- or the U-statistic.
+    level : float
+        lambda_K, what the theorem gives; for a radius that follows the variance, its value at the largest variance left.
+    rounding : float
+        What is added for the rounding of the statistic, so that the bound holds for the loss as it was computed.
+    delta : float
     """
 
     name: str
@@ -91,10 +102,24 @@ class Grounds:
 class RadiusRule:
     """A theorem with its name: as a number (level), or as an envelope of the variance.
 
-    level:    lambda_K of a class at (delta, planned), None where more than the ranges are needed for it.
-    envelope: from (range of a step, number of transitions, delta), None where the radius does not follow the variance.
-    anytime:  whether the same event serves all n at once, so that data may be looked at again and again (`Monitor`).
-    cut:      whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
+    Attributes
+    ----------
+    name, theorem : str
+    rests : Rests
+        What it rests on.
+    guarantee : Guarantee
+    loss : LossKind
+        The V- or the U-statistic.
+    approach : Approach
+        How a radius comes from the theorem.
+    level : callable or None
+        lambda_K of a class at (delta, planned), None where more than the ranges are needed for it.
+    envelope : callable or None
+        From (range of a step, number of transitions, delta), None where the radius does not follow the variance.
+    anytime : bool
+        Whether the same event serves all n at once, so that data may be looked at again and again (`Monitor`).
+    cut : bool
+        Whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
     """
 
     name: str
@@ -263,6 +288,7 @@ RULES: tuple[RadiusRule, ...] = (
     ),
     RadiusRule("wild", "Wild bootstrap", Rests.NOTHING, guarantee=Guarantee.ASYMPTOTIC, approach=Approach.BOOTSTRAP),
 )
+"""Every radius, in the order in which they are listed."""
 
 LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
@@ -272,7 +298,28 @@ AVERAGE_LADDER = ("hoeffding", "azuma")
 
 
 def radius_rule(name: str) -> RadiusRule:
-    """The rule of this name."""
+    """The rule of this name.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    RadiusRule
+
+    Raises
+    ------
+    InvalidInput
+        Where there is none; names those that there are.
+
+    Examples
+    --------
+    >>> from accountable_ope.radii import radius_rule
+    >>> rule = radius_rule("azuma-anytime")
+    >>> rule.anytime, rule.guarantee.name
+    (True, 'FINITE_SAMPLE')
+    """
     for rule in RULES:
         if rule.name == name:
             return rule

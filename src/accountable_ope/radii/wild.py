@@ -26,6 +26,37 @@ def wild_radius(
     The law is that of sum_j mu_j chi2_1, mu_j the eigenvalues of diag(e) K diag(e) / n^2; they add up to sum_i e_i^2 K_ii / n^2.
     The RANK largest come from a pivoted Cholesky factorization, O(n RANK^2). The others, if any, are taken as equal to the
     smallest of them, the most that their sum can vary. The quantile is that of `draws` from this law.
+
+    Parameters
+    ----------
+    system : BellmanSystem
+    kernel : Kernel
+    theta : array (m,)
+        The minimizer of the loss.
+    delta : float
+    draws : int
+        How many draws the quantile is taken of.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import bellman_system, kernel_statistic
+    >>> system = bellman_system(Experience(data, mdp.starts, mdp.policy, discount=0.6), mdp.features())
+    >>> from accountable_ope.radii import wild_radius
+    >>> kernel = aope.Gaussian(1.0)
+    >>> theta = aope.fit_q(data, mdp.policy, kernel=kernel, features=mdp.features(), discount=0.6).theta
+    >>> wild_radius(system, kernel, theta, 0.01) > wild_radius(system, kernel, theta, 0.1) > 0
+    True
     """
     probability_level(delta)
     generator = np.random.default_rng(whole(seed, "seed", least=0))

@@ -59,7 +59,23 @@ def run_pieces(
 
 
 def trial_seed(*what: object) -> int:
-    """A seed that depends on what is drawn and on nothing else of a run: neither on order nor on the other pieces."""
+    """A seed that depends on what is drawn and on nothing else of a run: neither on order nor on the other pieces.
+
+    Parameters
+    ----------
+    *what : object
+        Names and numbers that tell this draw from all others.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from accountable_ope.laboratory import trial_seed
+    >>> trial_seed("chain", 100, 0) == trial_seed("chain", 100, 0) != trial_seed("chain", 100, 1)
+    True
+    """
     digest = hashlib.sha256("|".join(map(str, what)).encode()).digest()
     return int.from_bytes(digest[:6], "big")
 

@@ -27,16 +27,29 @@ BOX_ROWS = 2000
 class BellmanSystem:
     """Everything that the program needs to know of data, policy and class.
 
-    points:      x_i = (s_i, a_i), (n, d).
-    residuals:   Z (n, m); the column of the unpenalized constant, if any, is the last.
-    target:      v (n,): the rewards, or the residuals of the Q at which the class is anchored.
-    objective:   c0 (m,), so that the value of Q is offset + c0'theta.
-    penalized:   (m,) which coefficients the norm counts.
-    box_moments: the mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
-    box_rows:    some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
-    offset:      the value of the anchor, 0 without one.
-    remainder:   what the coordinates miss, None where the class is what they span.
-    features:    phi as a function of points, None where it is known at the rows only.
+    Attributes
+    ----------
+    points : array (n, d)
+        x_i = (s_i, a_i).
+    residuals : array (n, m)
+        Z; the column of the unpenalized constant, if any, is the last.
+    target : array (n,)
+        v: the rewards, or the residuals of the Q at which the class is anchored.
+    objective : array (m,)
+        c0, so that the value of Q is offset + c0'theta.
+    penalized : array (m,) of bool
+        Which coefficients the norm counts.
+    box_moments : array
+        The mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
+    box_rows : array
+        Some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
+    discount : float
+    offset : float
+        The value of the anchor, 0 without one.
+    remainder : Remainder or None
+        What the coordinates miss, None where the class is what they span.
+    features : FeatureMap or None
+        phi as a function of points, None where it is known at the rows only.
     """
 
     points: FloatArray
@@ -72,6 +85,31 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
 
     With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
+
+    Parameters
+    ----------
+    experience : Experience
+        Data, start states, policy and discount.
+    features : feature map or FunctionClass
+        The class of Q functions.
+    anchor : QColumns, optional
+        An existing Q around which the class lies.
+
+    Returns
+    -------
+    BellmanSystem
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import bellman_system, kernel_statistic
+    >>> system = bellman_system(Experience(data, mdp.starts, mdp.policy, discount=0.6), mdp.features())
+    >>> system.residuals.shape, system.penalized.tolist()
+    ((500, 6), [True, True, True, True, True, False])
     """
     data, starts, live, discount = experience.data, experience.starts, experience.live, experience.discount
     function_class = as_class(features)
@@ -110,7 +148,29 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
 
 
 def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount: float) -> FloatArray:
-    """eps_i(Q) = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(s_i, a_i) for any Q, terminal next states worth 0."""
+    """eps_i(Q) = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(s_i, a_i) for any Q, terminal next states worth 0.
+
+    Parameters
+    ----------
+    q : callable
+        (states, actions) -> values.
+    data : Transitions
+    policy : Policy
+    discount : float
+
+    Returns
+    -------
+    array (n,)
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.statistics import bellman_residuals
+    >>> data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], terminated=[False, True])
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> bellman_residuals(lambda states, actions: np.ones(len(states)), data, policy, discount=0.5).tolist()
+    [0.0, -1.0]
+    """
     state_action_points(data.states, data.actions, policy)  # refuses actions outside the policy's set
     live = ~data.terminated
     after = np.zeros(len(data))

@@ -59,7 +59,34 @@ AnyQ = QFunction | ValuePredictor | QColumns
 
 
 def q_columns(q: AnyQ, experience: Experience) -> QColumns:
-    """An estimate at the data, and averaged over the target policy at the next and at the start states."""
+    """An estimate at the data, and averaged over the target policy at the next and at the start states.
+
+    Parameters
+    ----------
+    q : callable, object with `predict_value`, or QColumns
+    experience : Experience
+
+    Returns
+    -------
+    QColumns
+
+    Raises
+    ------
+    InvalidInput
+        Where given columns do not have as many rows as the data and the start states.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import q_columns
+    >>> data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], terminated=[False, True])
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> experience = Experience(data, aope.StartStates([[2.0]]), policy, discount=0.5)
+    >>> columns = q_columns(lambda states, actions: states[:, 0] + actions, experience)
+    >>> columns.at_data.tolist(), columns.at_next.tolist(), columns.at_start.tolist()
+    ([0.0, 2.0], [1.5, 0.0], [2.5])
+    """
     data, starts, policy = experience.data, experience.starts, experience.policy
     if isinstance(q, QColumns):
         if len(q.at_data) != len(data) or len(q.at_next) != len(data) or len(q.at_start) != len(starts):

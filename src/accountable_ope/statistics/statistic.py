@@ -27,9 +27,38 @@ _STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
 
 @dataclass(frozen=True, eq=False)
 class KernelStatistic:
-    """The two matrices, the number of transitions, and how exactly they are known.
+    """C'KC and C' diag(K) C for the columns C = [Z | v | 1], and how exactly they are known.
 
-    column_scale: root mean square of every column of C, which turns `kernel_error` into a slack of the loss.
+    Attributes
+    ----------
+    pair_gram : array (k, k)
+        C'KC.
+    diag_gram : array (k, k)
+        C' diag(K) C.
+    column_scale : array (k,)
+        Root mean square of every column of C, which turns `kernel_error` into a slack of the loss.
+    count : int
+        The number n of transitions.
+    kernel_supremum : float
+        sup K(x, x).
+    kernel_error : float
+        How far an entry of K may be off.
+    has_remainder : bool
+        Whether the last column is what the coordinates of an RKHS miss.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import bellman_system, kernel_statistic
+    >>> system = bellman_system(Experience(data, mdp.starts, mdp.policy, discount=0.6), mdp.features())
+    >>> statistic = kernel_statistic(system, aope.Gaussian(1.0))
+    >>> theta = np.zeros(system.dimension)
+    >>> statistic.dimension, statistic.variance()(theta) <= statistic.v_loss()(theta)
+    (6, True)
     """
 
     pair_gram: FloatArray
@@ -83,7 +112,7 @@ class KernelStatistic:
         return float(np.sqrt(max(self.diag_gram[-1, -1], 0.0)) / self.count) if self.has_remainder else 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as .npz; the file appears whole or not at all."""
+        """Write as .npz, atomically."""
         scalars = np.array([self.count, self.kernel_supremum, self.kernel_error, self.has_remainder])
         save_arrays(path, dict(zip(_STORED, (self.pair_gram, self.diag_gram, self.column_scale, scalars), strict=True)))
 
@@ -101,14 +130,69 @@ class KernelStatistic:
 def kernel_statistic(
     system: BellmanSystem, kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
 ) -> KernelStatistic:
-    """The statistic of one system: one symmetric pass over all pairs, memory O(n k)."""
+    """The statistic of one system: one symmetric pass over all pairs, memory O(n k).
+
+    Parameters
+    ----------
+    system : BellmanSystem
+    kernel : Kernel
+        The test kernel.
+    options : TileOptions, optional
+        How the pass over the pairs of rows is cut up.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    KernelStatistic
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import bellman_system, kernel_statistic
+    >>> system = bellman_system(Experience(data, mdp.starts, mdp.policy, discount=0.6), mdp.features())
+    >>> kernel_statistic(system, aope.Gaussian(1.0)).count
+    500
+    """
     return kernel_statistics([system], kernel, options, progress)[0]
 
 
 def kernel_statistics(
     systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
 ) -> list[KernelStatistic]:
-    """The statistics of several classes on the same data, from one pass over the pairs."""
+    """The statistics of several classes on the same data, from one pass over the pairs.
+
+    Parameters
+    ----------
+    systems : sequence of BellmanSystem
+    kernel : Kernel
+        The test kernel.
+    options : TileOptions, optional
+        How the pass over the pairs of rows is cut up.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    list of KernelStatistic
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> from accountable_ope.problem import Experience
+    >>> from accountable_ope.statistics import bellman_system, kernel_statistics
+    >>> experience = Experience(data, mdp.starts, mdp.policy, discount=0.6)
+    >>> systems = [bellman_system(experience, aope.RandomFourier(m)) for m in (3, 8)]
+    >>> [statistic.dimension for statistic in kernel_statistics(systems, aope.Gaussian(1.0))]
+    [4, 9]
+    """
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
     return statistics_from(systems, stacked, reduce_pairs(kernel, systems[0].points, stacked, options, progress), kernel)
 
@@ -139,13 +223,55 @@ def statistics_from(
 
 
 def v_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
-    """(1/n^2) sum_ij eps_i K(x_i, x_j) eps_j, for the residuals of any Q (see `bellman_residuals`)."""
+    """(1/n^2) sum_ij eps_i K(x_i, x_j) eps_j, for the residuals of any Q (see `bellman_residuals`).
+
+    Parameters
+    ----------
+    residuals : array (n,)
+        eps.
+    points : array (n, d)
+        x.
+    kernel : Kernel
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import Gaussian
+    >>> from accountable_ope.statistics import v_statistic
+    >>> round(v_statistic(np.array([1.0, 1.0]), np.array([[0.0], [1.0]]), Gaussian(1.0)), 4)  # (1 + exp(-1)) / 2
+    0.6839
+    """
     pairs, _ = _sums_of(residuals, points, kernel)
     return pairs / len(points) ** 2
 
 
 def u_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
-    """(1/(n(n-1))) sum_{i != j} eps_i K(x_i, x_j) eps_j."""
+    """(1/(n(n-1))) sum_{i != j} eps_i K(x_i, x_j) eps_j.
+
+    Parameters
+    ----------
+    residuals : array (n,)
+        eps.
+    points : array (n, d)
+        x.
+    kernel : Kernel
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import Gaussian
+    >>> from accountable_ope.statistics import u_statistic
+    >>> round(u_statistic(np.array([1.0, 1.0]), np.array([[0.0], [1.0]]), Gaussian(1.0)), 4)  # exp(-1)
+    0.3679
+    """
     pairs, diagonal = _sums_of(residuals, points, kernel)
     return (pairs - diagonal) / (len(points) * (len(points) - 1))
 

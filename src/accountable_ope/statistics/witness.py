@@ -36,7 +36,21 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """The smoothed residual at data points (`rows`), the regions where it is largest, and the rows that contribute most."""
+    """The smoothed residual at data points: where an estimate is wrong.
+
+    Attributes
+    ----------
+    rows : array of int
+        The rows at which it was evaluated.
+    points : array
+        The points (s, a) of these rows.
+    values : array
+        The smoothed residuals there.
+    regions : tuple of Region
+        Where it is largest.
+    top_rows : array of int
+        The rows that contribute most to the loss.
+    """
 
     rows: IntArray
     points: FloatArray
@@ -46,7 +60,31 @@ class Witness:
 
 
 def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
-    """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2)."""
+    """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2).
+
+    Parameters
+    ----------
+    residuals : array (n,)
+        Of the estimate.
+    points : array (n, d)
+    kernel : Kernel
+    regions : int
+        The most regions to pick.
+
+    Returns
+    -------
+    Witness
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope import Gaussian
+    >>> from accountable_ope.statistics.witness import witness
+    >>> points = np.array([[0.0], [0.1], [5.0], [9.0]])
+    >>> found = witness(np.array([1.0, 1.0, 0.0, -0.5]), points, Gaussian(0.5), regions=2)
+    >>> [region.center.tolist() for region in found.regions]
+    [[0.0], [9.0]]
+    """
     rows = np.unique(np.linspace(0, len(points) - 1, min(EVALUATED, len(points))).round().astype(np.int64))
     at = points[rows]
     sums, weights = kernel_product(kernel, points, np.column_stack([residuals, np.ones(len(points))]), at=at).T
