@@ -11,7 +11,7 @@ from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.kernels.kernel import block
 from accountable_ope.problem.problem import Experience
 from accountable_ope.problem.statements import texts
-from accountable_ope.statistics.witness import witness
+from accountable_ope.statistics.witness import witness_of
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=40, length=50)
@@ -228,7 +228,7 @@ def test_witness_adds_up_to_the_loss():
     """With every point evaluated, (1/n) sum eps_i f(x_i) is the V-statistic, and f(x) = (1/n) sum eps_i K(x_i, x)."""
     rng = np.random.default_rng(0)
     points, residuals = rng.normal(size=(60, 2)), rng.normal(size=60)
-    found = witness(residuals, points, KERNEL)
+    found = witness_of(residuals, points, KERNEL)
     assert residuals @ found.values / 60 == pytest.approx(aope.statistics.v_statistic(residuals, points, KERNEL), rel=1e-12)
     by_hand = [sum(residuals[i] * np.exp(-((points[i] - x) ** 2).sum()) for i in range(60)) / 60 for x in points]
     np.testing.assert_allclose(found.values, by_hand, rtol=1e-10, atol=1e-14)

@@ -23,7 +23,7 @@ from ..programs.evidence import difference
 from ..programs.extreme import least_correction
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
-from ..statistics.witness import Witness, witness
+from ..statistics.witness import Witness, witness_of
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate, refuse_unfit
 from .interval import Interval, Status, ends_text, result_html
@@ -147,7 +147,7 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
         verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
         interval=interval,
-        witness=witness(system.target, system.points, evaluation.kernel),
+        witness=witness_of(system.target, system.points, evaluation.kernel),
     )
 
 

@@ -194,7 +194,7 @@ def _least_text(least: LeastNorm) -> str:
         return "A constant Q is consistent with the data: they say nothing about its norm."
     return (
         f"The norm of Q is above {least.value:.3g} with {100 * (1 - least.delta):g}% confidence: smaller bounds are refuted. An "
-        "upper bound cannot be learnt from data."
+        "upper bound cannot be learned from data."
     )
 
 

@@ -9,4 +9,4 @@ from .statistic import kernel_statistics as kernel_statistics
 from .statistic import u_statistic as u_statistic
 from .statistic import v_statistic as v_statistic
 from .witness import Witness as Witness
-from .witness import witness as witness
+from .witness import witness_of as witness_of

@@ -59,7 +59,7 @@ class Witness:
     top_rows: IntArray
 
 
-def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
+def witness_of(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
     """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2).
 
     Parameters
@@ -79,9 +79,9 @@ def witness(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: 
     --------
     >>> import numpy as np
     >>> from accountable_ope import Gaussian
-    >>> from accountable_ope.statistics.witness import witness
+    >>> from accountable_ope.statistics.witness import witness_of
     >>> points = np.array([[0.0], [0.1], [5.0], [9.0]])
-    >>> found = witness(np.array([1.0, 1.0, 0.0, -0.5]), points, Gaussian(0.5), regions=2)
+    >>> found = witness_of(np.array([1.0, 1.0, 0.0, -0.5]), points, Gaussian(0.5), regions=2)
     >>> [region.center.tolist() for region in found.regions]
     [[0.0], [9.0]]
     """
