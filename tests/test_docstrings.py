@@ -158,7 +158,6 @@ def test_what_is_public_is_found():
     assert {f"accountable_ope.{name}" for name in wanted} <= PUBLIC.keys()
 
 
-@pytest.mark.xfail(strict=True, reason="the module statistics/witness.py hides the function of the same name")
 def test_no_module_hides_a_public_name():
     hidden = [f"{room.__name__}.{name}" for room in ROOMS for name in room.__all__ if inspect.ismodule(getattr(room, name))]
     assert not hidden

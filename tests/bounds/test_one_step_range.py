@@ -78,7 +78,7 @@ def test_it_is_listed_exactly_where_it_counts(data, rule):
     plain, found = (bound(CHAIN, TARGET, data, one, radius=rule.name) for one in (facts, replace(facts, one_step_range=3.0)))
     assert (SENTENCE in texts(found.premises)) == (rule.rests is Rests.WIDTH)
     assert not any("chance moves" in line.text for line in plain.premises)
-    if not rule.rests_on_width:
+    if rule.rests is not Rests.WIDTH:
         assert (found.lower, found.upper, found.radius.level) == (plain.lower, plain.upper, plain.radius.level)
         assert rule.name in ("hoeffding", "hoeffding-u", "hoeffding-printed", "wild")
     else:
