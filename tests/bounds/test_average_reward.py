@@ -457,7 +457,7 @@ def test_union_is_the_hull_and_drops_inconsistent_classes() -> None:
     zero = aope.Precomputed(np.zeros((len(DATA), 1)), np.zeros((len(DATA), 1)), np.zeros((1, 1)))
     with_zero = bound(features=[grid(MDP), zero], value_span=TRUTH.span)
     assert not with_zero.certificates[1].consistent
-    assert with_zero.certificates[1].misfit > 0
+    assert with_zero.certificates[1].least_misfit > 0
     assert with_zero.unclipped == bound(value_span=TRUTH.span).unclipped
     assert with_zero.check()
     alone_zero = bound(features=zero, value_span=TRUTH.span)
@@ -467,7 +467,7 @@ def test_union_is_the_hull_and_drops_inconsistent_classes() -> None:
 def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
     """Constants are the class: Q is at half its span from the nearest."""
     zero = aope.Precomputed(np.zeros((len(DATA), 1)), np.zeros((len(DATA), 1)), np.zeros((1, 1)))
-    misfit = bound(features=zero, value_span=TRUTH.span).certificates[0].misfit
+    misfit = bound(features=zero, value_span=TRUTH.span).certificates[0].least_misfit
     assert 0.02 < misfit <= 0.5 * np.ptp(TRUTH.q)
 
 

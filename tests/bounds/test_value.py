@@ -212,7 +212,7 @@ def test_inconsistent_class_is_a_finding(radius):
     assert math.isnan(interval.lower) and math.isnan(interval.upper)
     assert part.least_loss > interval.radius.total
     # The misfit is a lower bound of the distance from Q = r to every constant, which is half the spread of r.
-    assert 0 < part.misfit <= 0.5 * np.ptp(mdp.mean_reward)
+    assert 0 < part.least_misfit <= 0.5 * np.ptp(mdp.mean_reward)
     assert part.upper.status is aope.programs.SolveStatus.EMPTY
     assert interval.check()
 

@@ -70,7 +70,7 @@ def numbers(interval):
             nothing if part.norm_bound is None else part.norm_bound,
             nothing if part.least_norm is None else part.least_norm,
             part.least_loss,
-            part.misfit,
+            part.least_misfit,
         ]
     assert interval.check()
     return found

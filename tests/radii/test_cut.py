@@ -51,8 +51,8 @@ def test_the_evidence_is_the_weighted_sum_of_residuals():
     assert evidence.squared(theta) == pytest.approx((cut.weights @ residuals) ** 2 / cut.count**2)
     assert evidence.variance(theta) == pytest.approx((cut.weights**2 @ residuals**2) / cut.count**2)
     off = residuals + 0.2 * np.sign(cut.weights)
-    assert abs(cut.weights @ off) / cut.count <= np.sqrt(evidence.squared(theta)) + evidence.misfit[0] + 1e-12
-    assert np.linalg.norm(cut.weights * off) / cut.count <= np.sqrt(evidence.variance(theta)) + evidence.misfit[1] + 1e-12
+    assert abs(cut.weights @ off) / cut.count <= np.sqrt(evidence.squared(theta)) + evidence.gap[0] + 1e-12
+    assert np.linalg.norm(cut.weights * off) / cut.count <= np.sqrt(evidence.variance(theta)) + evidence.gap[1] + 1e-12
 
 
 def test_the_weights_point_at_the_value():

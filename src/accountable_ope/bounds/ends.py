@@ -51,7 +51,7 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         norm_bound=constraints.norm_bound,
         least_norm=smallest,
         least_loss=solution.least_loss,
-        misfit=_misfit(member, solution) if solution.empty and rule.loss is LossKind.V else 0.0,
+        least_misfit=_least_misfit(member, solution) if solution.empty and rule.loss is LossKind.V else 0.0,
         statistic=grounds.statistic,
         note=note,
         offset=member.system.offset,
@@ -91,7 +91,7 @@ def _why_so_large(declared: float | RelativeNorm | None, smallest: float | None)
     return f"a multiple of the least norm bounds nothing here, since {why}"
 
 
-def _misfit(member: Member, solution: Solution) -> float:
+def _least_misfit(member: Member, solution: Solution) -> float:
     """How far every function of the class is from Q somewhere. Q is not in the class, so only declared ranges bound it.
 
     A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
@@ -101,7 +101,7 @@ def _misfit(member: Member, solution: Solution) -> float:
         return 0.0
     evidence, width = constraints.evidence[0], member.residuals.declared
     largest = evidence.bound(width, (width * evidence.reach) ** 2 / evidence.count)
-    allowed = math.sqrt(largest + evidence.rounding) + evidence.misfit[0]
+    allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
     return max(0.0, constraints.least_root_loss() - allowed) / ((1 + member.system.discount) * statistic.kappa)
 
 

@@ -16,14 +16,14 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions
 from ..problem.problem import Problem
-from ..radii.accounting import split_delta, start_radius
+from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level
-from .ends import class_ends, value_box
+from .ends import ClassEnds, class_ends, value_box
 from .interval import Interval, clip, hull
 from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
 
@@ -100,16 +100,19 @@ class Evaluation:
         rule, problem = radius_rule(radius), self.problem
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
-        start_error = 0.0
-        if split.start > 0:
-            start_error = start_radius(problem.ranges.span, problem.effective_starts, split.start)
         members = [self.member(index) for index in range(len(self.classes))]
         with single_threaded():
             ends = [
                 class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
                 for member in members
             ]
-        parts = tuple(each.part for each in ends)
+        return self.interval(ends, rule, split, growing=planned is not None)
+
+    def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, *, growing: bool = False) -> Interval:
+        """The hull of the classes, enlarged by the error of the start states and clipped to the declared range; its premises."""
+        problem, parts, start_error = self.problem, tuple(each.part for each in ends), 0.0
+        if split.start > 0:
+            start_error = start_radius(problem.ranges.span, problem.effective_starts, split.start)
         unclipped = hull(parts, start_error)
         lower, upper, status = clip(unclipped, problem.ranges.value)
         return Interval(
@@ -133,7 +136,7 @@ class Evaluation:
                 kernel=repr(self.kernel),
                 anchored=self.anchor is not None,
                 chosen=self.chosen,
-                growing=planned is not None,
+                growing=growing,
             ),
         )
 

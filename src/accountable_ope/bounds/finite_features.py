@@ -22,13 +22,12 @@ from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import premise
 from ..programs.envelope import ConstantEnvelope
-from ..radii.accounting import split_delta, start_radius
+from ..radii.accounting import split_delta
 from ..radii.registry import Approach, LossKind, radius_rule
 from ..validation import number, probability_level
 from .ends import ends_of
 from .evaluation import evaluate, single_threaded
-from .interval import Interval, clip, hull
-from .premises import BEFORE_THE_DATA, value_premises
+from .interval import Interval
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def bound_by_finite_features(
     >>> interval.status.name
     'VACUOUS'
     """
-    facts, ranges = problem.assumptions, problem.ranges
+    facts = problem.assumptions
     if not isinstance(facts.norm_bound, float):
         raise InvalidInput("`norm_bound` must be a number here: the slack of finitely many features is proportional to it.")
     if number(coefficient_variance, "coefficient_variance") < 0:
@@ -113,7 +112,6 @@ def bound_by_finite_features(
     if rule.loss is not LossKind.V or rule.approach is not Approach.CONSTANT or not kernel.nonnegative:
         raise InvalidInput("The theorem needs a constant radius for the V-statistic and a kernel without negative values.")
     split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact, random_features=True)
-    start_error = 0.0 if split.start == 0 else start_radius(ranges.span, problem.effective_starts, split.start)
     evaluation = evaluate(problem, features=features, kernel=kernel, options=options, progress=progress)
     member = evaluation.member(0)
     grounds = rule.evidence(member, split.kernel, len(problem.data))
@@ -131,30 +129,11 @@ def bound_by_finite_features(
             split.kernel,
         )
     part = replace(ends.part, missed=larger.slack, norm_bound=facts.norm_bound)
-    unclipped = hull([part], start_error)
-    lower, upper, status = clip(unclipped, ranges.value)
-    premises = value_premises(problem, [part], rule, kernel=repr(kernel), anchored=False, chosen=BEFORE_THE_DATA, growing=False)
-    return Interval(
-        lower=lower,
-        upper=upper,
-        unclipped=unclipped,
-        status=status,
-        radius=ends.radius,
-        start_error=start_error,
-        split=split,
-        assumptions=facts,
-        ranges=ranges,
-        certificates=(part,),
-        count=len(problem.data),
-        kernel=repr(kernel),
-        terminates=problem.terminates,
-        premises=(
-            *premises,
-            premise(
-                "random-features",
-                f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features "
-                "were drawn at random, independently of the data.",
-                ("coefficient_variance", coefficient_variance),
-            ),
-        ),
+    interval = evaluation.interval([replace(ends, part=part)], rule, split)
+    drawn = premise(
+        "random-features",
+        f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "
+        "drawn at random, independently of the data.",
+        ("coefficient_variance", coefficient_variance),
     )
+    return replace(interval, premises=(*interval.premises, drawn))

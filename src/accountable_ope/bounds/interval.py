@@ -48,7 +48,7 @@ class ClassCertificates:
         The least norm of a function that is consistent with the data.
     least_loss : float
         The smallest loss over ball and box.
-    misfit : float
+    least_misfit : float
         Where the class is inconsistent, every function of it differs from Q somewhere by at least this much, with probability
         1 - delta.
     statistic : KernelStatistic
@@ -71,7 +71,7 @@ class ClassCertificates:
     norm_bound: float | None
     least_norm: float | None
     least_loss: float
-    misfit: float
+    least_misfit: float
     statistic: KernelStatistic
     note: str = ""
     offset: float = 0.0

@@ -77,7 +77,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
         if not part.consistent:
             console.print(
                 f"  {part.features}: least loss {part.least_loss:.3g} above the radius {best.radius.total:.3g}; every function "
-                f"of this class misses Q somewhere by at least {part.misfit:.3g}.",
+                f"of this class misses Q somewhere by at least {part.least_misfit:.3g}.",
                 highlight=False,
             )
     for doubt in best.doubts:

@@ -125,7 +125,7 @@ class BoundCell:
             doubted=sum(bool(part.doubts) for part in consistent),
             least_loss=parts[best].certificates[0].least_loss,
             level=parts[best].radius.total,
-            misfit=self.classes[best].misfit,
+            misfit=self.classes[best].held_out_loss,
             seconds=seconds,
         )
 

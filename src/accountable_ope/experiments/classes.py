@@ -38,13 +38,14 @@ KINDS = ("fourier", "neural")
 class QClass:
     """Features with a norm bound, and how far the class is from containing Q.
 
-    misfit: the U-statistic, on data that the fit did not see, of the fitted Q: it estimates the kernel loss in the limit of many
-            data, 0 for the true Q. Small against the squared radius: the class nearly contains Q as far as these data can tell.
+    held_out_loss: the U-statistic, on data that the fit did not see, of the fitted Q. It estimates the kernel loss in the limit of
+                   many data, 0 for the true Q; small against the squared radius, the class nearly contains Q as far as these data
+                   can tell.
     """
 
     features: RandomFourier | NeuralFeatures
     norm_bound: float
-    misfit: float
+    held_out_loss: float
     fitted: LinearQ
 
 
@@ -75,8 +76,8 @@ def q_classes(task: str, kind: str, count: int, pilot: Pilot, folder: Path | Non
     for features in maps:
         fitted = fit_q(batch, policy, kernel=KERNEL, features=features, discount=DISCOUNT, ridge=RIDGE)
         norm = float(np.linalg.norm(fitted.theta[: features.dimension]))
-        misfit = u_statistic(bellman_residuals(fitted, check, policy, DISCOUNT), points, KERNEL)
-        found.append(QClass(features, NORM_FACTOR * norm, misfit, fitted))
+        held_out_loss = u_statistic(bellman_residuals(fitted, check, policy, DISCOUNT), points, KERNEL)
+        found.append(QClass(features, NORM_FACTOR * norm, held_out_loss, fitted))
     return tuple(found)
 
 

@@ -36,7 +36,7 @@ class Evidence:
         U(b, V), a bound of ||S_n|| that may follow the variance.
     missed : tuple of two floats
         What an unseen part of norm one can add to ||S_n|| / n and to sqrt(V_n) / n (an RKHS in coordinates), else 0.
-    misfit : tuple of two floats
+    gap : tuple of two floats
         What the distance between Q and the class can add to ||S_n|| / n and to sqrt(V_n) / n.
     rounding : float
         How far rounding may move `squared`.
@@ -49,7 +49,7 @@ class Evidence:
     reach: float
     envelope: Envelope
     missed: tuple[float, float] = NONE
-    misfit: tuple[float, float] = NONE
+    gap: tuple[float, float] = NONE
     rounding: float = 0.0
 
     def bound(self, residual_bound: float, variance: float) -> float:
@@ -64,9 +64,9 @@ class Evidence:
     def limit(self, level: float, rate: float) -> tuple[float, float]:
         """(rate, limit) of the nearest function of the class: (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, twice."""
         limit = level / self.count**2 + self.rounding * (1 + rate / self.count)
-        if self.misfit == NONE:
+        if self.gap == NONE:
             return rate, limit
-        loss, hidden = self.misfit
+        loss, hidden = self.gap
         y = max(hidden * math.sqrt(rate / limit), 1e-12) if limit > 0 else 1.0
         inner = limit + rate * (1 + 1 / y) * hidden**2
         z = max(loss / math.sqrt(inner), 1e-12) if inner > 0 else 1.0

@@ -123,7 +123,7 @@ def after(tight: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
         largest = before
         if proof is not None:
             value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
-            hidden = tight.radius * one.missed[1] + one.misfit[1]
+            hidden = tight.radius * one.missed[1] + one.gap[1]
             largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
         variances.append(largest)
     bound = known.residual_bound

@@ -59,7 +59,7 @@ class Cut:
             reach=1.0,
             envelope=envelope,
             missed=missed,
-            misfit=(gap * float(np.abs(w).sum()) / n, gap * float(np.linalg.norm(w)) / n),
+            gap=(gap * float(np.abs(w).sum()) / n, gap * float(np.linalg.norm(w)) / n),
         )
 
 

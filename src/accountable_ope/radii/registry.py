@@ -200,7 +200,7 @@ def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelo
         reach=math.sqrt(statistic.kernel_supremum),
         envelope=envelope,
         missed=(statistic.missed, statistic.missed_variance),
-        misfit=(gap * statistic.kappa, gap * statistic.kappa_variance),
+        gap=(gap * statistic.kappa, gap * statistic.kappa_variance),
         rounding=member.rounding,
     )
 

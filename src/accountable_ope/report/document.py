@@ -128,7 +128,7 @@ def _class(part: ClassCertificates) -> Document:
         "least_norm": part.least_norm,
         "least_loss": _finite(part.least_loss),
         "plausibility": _finite(part.plausibility),
-        "misfit": part.misfit,
+        "least_misfit": part.least_misfit,
         "note": part.note,
         "upper": _certificate(part.upper),
         "lower": _certificate(part.lower),

@@ -164,7 +164,7 @@ def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
         if alike:
             missed = (
                 f" {part.features}: least loss {part.least_loss:.3g}, radius {alike[-1].radius.total:.3g}; every function of the "
-                f"class misses Q somewhere by at least {part.misfit:.3g}."
+                f"class misses Q somewhere by at least {part.least_misfit:.3g}."
                 for part in alike[-1].certificates
                 if not part.consistent
             )
