@@ -473,7 +473,7 @@ def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
 
 def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     interval = bound(value_span=TRUTH.span)
-    text = " ".join(texts(texts(interval.premises)))
+    text = " ".join(texts(interval.premises))
     for words in (
         "order of generation",
         "[0, 1]; it is a function of (s, a)",

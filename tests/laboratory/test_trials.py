@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import accountable_ope.bounds.value as interval_module
+import accountable_ope.bounds.evaluation as evaluation_module
 from accountable_ope.bounds.interval import Status
 from accountable_ope.errors import InvalidFile, InvalidInput
 from accountable_ope.laboratory import (
@@ -169,12 +169,13 @@ class FixedInterval:
     status: Status = Status.OK
 
 
-def narrow(data, starts, policy, *, assumptions, kernel, features, delta, options):
+def narrow(evaluation, delta):
     """A made-up interval function: the mean reward give or take a hundredth."""
-    return FixedInterval(data.rewards.mean() - 0.01, data.rewards.mean() + 0.01)
+    mean = evaluation.problem.data.rewards.mean()
+    return FixedInterval(mean - 0.01, mean + 0.01)
 
 
-def nothing(data, starts, policy, *, assumptions, kernel, features, delta, options):
+def nothing(evaluation, delta):
     return FixedInterval(math.nan, math.nan, Status.INCONSISTENT)
 
 
@@ -220,8 +221,8 @@ def test_the_registry_follows_the_radii():
 
 
 def test_all_radii_come_from_one_pass(monkeypatch):
-    honest, calls = interval_module.kernel_statistics, []
-    monkeypatch.setattr(interval_module, "kernel_statistics", lambda *given: calls.append(1) or honest(*given))
+    honest, calls = evaluation_module.kernel_statistics, []
+    monkeypatch.setattr(evaluation_module, "kernel_statistics", lambda *given: calls.append(1) or honest(*given))
     family = family_named("planted-60")
     run_trials([family], [60], chosen=BOTH, trials=3, workers=1)
     assert len(calls) == 3

@@ -38,9 +38,9 @@ KINDS = ("fourier", "neural")
 class QClass:
     """Features with a norm bound, and how far the class is from containing Q.
 
-    held_out_loss: the U-statistic, on data that the fit did not see, of the fitted Q. It estimates the kernel loss in the limit of
-                   many data, 0 for the true Q; small against the squared radius, the class nearly contains Q as far as these data
-                   can tell.
+    held_out_loss: the U-statistic of the fitted Q on data that the fit did not see. It estimates the kernel loss for very many
+                   data, 0 for the true Q; where it is small against the squared radius, the class nearly contains Q as far as
+                   these data can tell.
     """
 
     features: RandomFourier | NeuralFeatures
