@@ -70,7 +70,7 @@ def test_a_class_without_q_is_doubted_before_it_is_refuted(radius):
     part = interval.certificates[0]
     assert part.plausibility == pytest.approx(float(chi2.sf(part.least_loss / part.chance_loss, 1)))
     assert part.plausibility < 0.1 and "probably not in the class of RandomFourier(dimension=2" in doubt.text
-    assert interval_document(interval)["doubts"] == [doubt]
+    assert interval_document(interval)["doubts"] == [doubt.text]
     assert "Doubt" in report_html([interval], draw(0, episodes=40), "title")
 
 
