@@ -270,8 +270,8 @@ class Monitor:
             "pair_gram": sums.pair_gram,
             "diag_gram": sums.diag_gram,
             "kernel_error": np.array(sums.kernel_error),
-            "looks": np.array([(one.count, *one.now, one.lower, one.upper, one.seconds) for one in self._looks]),
-            "words": np.array([(one.status_now.name, one.status.name, one.label) for one in self._looks]),
+            "looks": np.array([(look.count, *look.now, look.lower, look.upper, look.seconds) for look in self._looks]),
+            "words": np.array([(look.status_now.name, look.status.name, look.label) for look in self._looks]),
         }
         for index, columns in enumerate(zip(self._taken.here, self._taken.after, strict=True)):
             arrays[f"here_{index}"], arrays[f"after_{index}"] = columns
@@ -323,7 +323,7 @@ class Monitor:
         points = state_action_points(data.states[:PROBES], data.actions[:PROBES], self.question.policy)
         parts = [
             block(self.kernel, points, points),
-            *(np.asarray(one(points), dtype=np.float64) for one in self.features),
+            *(np.asarray(feature_map(points), dtype=np.float64) for feature_map in self.features),
             *self._at_start,
         ]
         return np.concatenate([part.ravel() for part in parts])
@@ -335,8 +335,8 @@ class Monitor:
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
         here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
         sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
-        size = sum(one.dimension + one.intercept + 2 for one in self.features)
-        shapes = [(len(data), one.dimension) for one in self.features]
+        size = sum(feature_map.dimension + feature_map.intercept + 2 for feature_map in self.features)
+        shapes = [(len(data), feature_map.dimension) for feature_map in self.features]
         fits = [x.shape for x in here] == shapes == [y.shape for y in after]
         looks = _looks(arrays)
         if not fits or sums.pair_gram.shape != (size, size) or not looks or looks[-1].count != len(data):

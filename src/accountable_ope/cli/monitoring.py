@@ -66,15 +66,15 @@ def monitor(
     assumptions, kernel = declared.assumptions(terminates), choice.test_kernel()
     known = {look.label for look in read_history(state)} if state.exists() else set()
     labeled = [(path, _label(path)) for path in batches]
-    new = [one for one in labeled if one[1] not in known]
+    new = [(path, label) for path, label in labeled if label not in known]
     read = [(path, label, read_transition_file(path)) for path, label in new or labeled[:1]]
     start_file = read_start_file(problem.starts, exact=not problem.sampled_starts)
     target = read_policy([(path, file) for path, _, file in read], start_file, problem)
     features: list[FeatureMap] = [*choice.classes()]
     if tabular_states is not None:
         kernel, features = Tabular(), [_tabular_class(tabular_states, target, choice.intercept)]
-    opened = partial(Monitor.load, state) if state.exists() else Monitor
-    own = opened(
+    open_monitor = partial(Monitor.load, state) if state.exists() else Monitor
+    opened = open_monitor(
         Question(start_file.starts, target, assumptions),
         features=features,
         kernel=kernel,
@@ -85,16 +85,16 @@ def monitor(
     report: MonitorReport | None = None
     for path, label, file in read if new else ():
         try:
-            report = own.update(file.data, label)
+            report = opened.update(file.data, label)
         except InvalidInput as error:
             raise InvalidInput(f"{path} was not taken in: {error}") from error
-        own.save(state)
+        opened.save(state)
     if output.as_json:
-        print_json(_document(own, report, threshold))
+        print_json(_document(opened, report, threshold))
     else:
-        _print(own, report, threshold, [path.name for path, label in labeled if label in known])
-    output.draw(lambda: monitor_figure(own.history, threshold=threshold))
-    return EXIT_CODES[own.history[-1].status]
+        _print(opened, report, threshold, [path.name for path, label in labeled if label in known])
+    output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
+    return EXIT_CODES[opened.history[-1].status]
 
 
 def _label(path: Path) -> str:
@@ -113,19 +113,19 @@ def _tabular_class(text: str, policy: Policy, intercept: bool) -> TabularFeature
 
 def _verdict(looks: Sequence[Look], threshold: float) -> str:
     """What is certain about the threshold, and since when."""
-    found = first_decision(looks, threshold)
-    if found is not None:
-        side = ">=" if found.at_least else "<"
-        return f"value {side} {threshold:g}: certain since update {found.update}, after {found.look.count:,} rows."
+    decision = first_decision(looks, threshold)
+    if decision is not None:
+        side = ">=" if decision.at_least else "<"
+        return f"value {side} {threshold:g}: certain since update {decision.update}, after {decision.look.count:,} rows."
     if looks[-1].status is Status.INCONSISTENT:
         return f"value >= {threshold:g}: undecided, and nothing decided before stands: the class was refuted."
     return f"value >= {threshold:g}: undecided after {looks[-1].count:,} rows."
 
 
-def _print(own: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
+def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
     """One row per look, then what was decided and what was assumed."""
-    terminal, looks = console(), own.history
-    title = f"Value, {100 * (1 - own.delta):g}% confidence at all times together ({own.radius})"
+    terminal, looks = console(), monitor.history
+    title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("update", justify="right")
     table.add_column("rows", justify="right", no_wrap=True)
@@ -156,17 +156,17 @@ def _ends(low: float, high: float) -> str:
     return "-" if math.isnan(low) else f"\\[{low:.4g}, {high:.4g}]"
 
 
-def _document(own: Monitor, report: MonitorReport | None, threshold: float | None) -> Document:
+def _document(monitor: Monitor, report: MonitorReport | None, threshold: float | None) -> Document:
     """The monitor for machines."""
-    decision = None if threshold is None else own.decided(threshold)
+    decision = None if threshold is None else monitor.decided(threshold)
     return {
-        "radius": own.radius,
-        "delta": own.delta,
-        "planned": own.planned,
-        "rows": len(own),
-        "status": own.history[-1].status.name,
+        "radius": monitor.radius,
+        "delta": monitor.delta,
+        "planned": monitor.planned,
+        "rows": len(monitor),
+        "status": monitor.history[-1].status.name,
         "decision": None if decision is None else _decision(decision),
-        "looks": [_look(look) for look in own.history],
+        "looks": [_look(look) for look in monitor.history],
         "interval": None if report is None else interval_document(report.interval),
     }
 

@@ -67,14 +67,14 @@ def sensitivity(
             options=choice.tiles(),
             progress=phase("kernel statistic"),
         )
-        curves = [made.curve(one, progress=phase(f"intervals over {one.value}")) for one in chosen]
+        curves = [made.curve(parameter, progress=phase(f"intervals over {parameter.value}")) for parameter in chosen]
         if Varied.NORM_BOUND in chosen:
             phase("least norm")
             least = made.least_norm()
-        for one in chosen:
-            if wanted is not None and one is not Varied.DISCOUNT:
-                phase(f"flip point in {one.value}")
-                flips.append(made.flip_point(wanted, one))
+        for parameter in chosen:
+            if wanted is not None and parameter is not Varied.DISCOUNT:
+                phase(f"flip point in {parameter.value}")
+                flips.append(made.flip_point(wanted, parameter))
         if width is not None:
             rows = made.rows_needed(width, progress=phase("prefixes of the data"))
     if output.as_json:
@@ -117,8 +117,8 @@ def print_sensitivity(
                 f"{_round(rows.slower):,} if from here on it falls with the square root of their number only.",
                 highlight=False,
             )
-        found = ", ".join(f"{one.rows:,}: {number_text(one.width)} {one.status.name}" for one in rows.points)
-        terminal.print(f"Widths from the first transitions: {found}.")
+        widths = ", ".join(f"{point.rows:,}: {number_text(point.width)} {point.status.name}" for point in rows.points)
+        terminal.print(f"Widths from the first transitions: {widths}.")
 
 
 def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
@@ -127,12 +127,12 @@ def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
     table = _table(f"Decision: value >= {flips[0].threshold:g}, {supported} at what was declared")
     for name in ("assumption", "outcome", "supported to", "lower end there", "not at"):
         table.add_column(name, no_wrap=True)
-    for one in flips:
-        style = "green" if one.baseline_supports else "yellow"
-        numbers = ("-" if x is None else number_text(x) for x in (one.value, one.lower, one.beyond))
-        table.add_row(one.parameter.value, f"[{style}]{one.outcome.name}[/]", *numbers)
+    for flip in flips:
+        style = "green" if flip.baseline_supports else "yellow"
+        numbers = ("-" if x is None else number_text(x) for x in (flip.value, flip.lower, flip.beyond))
+        table.add_row(flip.parameter.value, f"[{style}]{flip.outcome.name}[/]", *numbers)
     terminal.print(table)
-    for outcome in dict.fromkeys(one.outcome for one in flips):
+    for outcome in dict.fromkeys(flip.outcome for flip in flips):
         terminal.print(f"{outcome.name}: {outcome.value}")
 
 
@@ -161,17 +161,17 @@ def sensitivity_document(
         "least_norm": None if least is None else {"value": least.value, "consistent": least.consistent},
         "flips": [
             {
-                "over": one.parameter.value,
-                "threshold": one.threshold,
-                "outcome": one.outcome.name,
-                "advice": one.outcome.value,
-                "value": one.value,
-                "lower": one.lower,
-                "beyond": one.beyond,
-                "baseline": one.baseline,
-                "baseline_supports": one.baseline_supports,
+                "over": flip.parameter.value,
+                "threshold": flip.threshold,
+                "outcome": flip.outcome.name,
+                "advice": flip.outcome.value,
+                "value": flip.value,
+                "lower": flip.lower,
+                "beyond": flip.beyond,
+                "baseline": flip.baseline,
+                "baseline_supports": flip.baseline_supports,
             }
-            for one in flips
+            for flip in flips
         ],
         "rows_needed": None
         if rows is None
@@ -182,7 +182,7 @@ def sensitivity_document(
             "rows": rows.rows,
             "slower": rows.slower,
             "floor": rows.floor,
-            "points": [{"rows": one.rows, "width": _finite(one.width), "status": one.status.name} for one in rows.points],
+            "points": [{"rows": point.rows, "width": _finite(point.width), "status": point.status.name} for point in rows.points],
         },
     }
 

@@ -157,8 +157,8 @@ class PointwiseBound:
     @property
     def multipliers(self) -> FloatArray:
         """Those of the quadratics, without that of the averaged box."""
-        found = self.certificate.multipliers
-        return found[:-1] if len(self.rows) else found
+        multipliers = self.certificate.multipliers
+        return multipliers[:-1] if len(self.rows) else multipliers
 
     def check(self, rows: PointwiseRows, tolerance: float = 1e-6) -> CertificateCheck:
         """Compute the bound again from the quadratics, the rows and the multipliers alone."""
@@ -166,8 +166,8 @@ class PointwiseBound:
             if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
                 return CertificateCheck(False, math.nan, "the weight of a row is negative or not finite")
             stored, again = self.certificate.constraints[-1], rows.averaged(self.rows, self.weights)
-            q, other = stored.quadratic, again.quadratic
-            same = np.array_equal(q.A, other.A) and np.array_equal(q.a, other.a) and q.a0 == other.a0
+            kept, rebuilt = stored.quadratic, again.quadratic
+            same = np.array_equal(kept.A, rebuilt.A) and np.array_equal(kept.a, rebuilt.a) and kept.a0 == rebuilt.a0
             if not (same and stored.limit == again.limit):
                 return CertificateCheck(False, math.nan, "the averaged box is not that of the rows and their weights")
         return self.certificate.check(tolerance)
@@ -237,8 +237,8 @@ def with_rows(
         return _result(best, weights, theta, done, rows, tolerance)
     if stage.bound < best.bound:
         best, weights = _certificate(c, stage), stage.weights
-    convex = all(_convex(one.quadratic) for one in constraints)
-    without, theta, found = best.bound, stage.theta, None
+    convex = all(_convex(constraint.quadratic) for constraint in constraints)
+    without, theta, proposal = best.bound, stage.theta, None
     index = np.flatnonzero(stage.weights)
     active = np.concatenate([index, index + len(weights)])
     most = len(c) if convex else min(len(c), 1 + SINGLE_ENTRIES // len(c) ** 2)
@@ -247,16 +247,16 @@ def with_rows(
         if not len(new):
             break
         active = np.concatenate([active, new])
-        found = _solve_cones(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
-        if found is None:
+        proposal = _solve_cones(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
+        if proposal is None:
             break
         done += 1
-        if found.empty:
+        if proposal.empty:
             break
-        stage = _stage(c, constraints, rows, found.weights, found.multipliers)
+        stage = _stage(c, constraints, rows, proposal.weights, proposal.multipliers)
         if stage is None:
             break
-        theta, gain = found.theta, best.bound - stage.bound
+        theta, gain = proposal.theta, best.bound - stage.bound
         if gain > 0:
             best, weights = _certificate(c, stage), stage.weights
         if not convex and gain <= ENOUGH * (without - best.bound):
@@ -264,10 +264,10 @@ def with_rows(
         counts = stage.weights[active % len(weights)] > SMALL * stage.weights.max()
         active = active[counts | (rows.violations(theta)[active] > -NEAR)]
     # A set that is empty shows in the cone solver's verdict or, without one, in a bound that no point comes near.
-    if found is not None and (found.empty or (not convex and best.point is None)):
-        proof = _refutation(c, constraints, rows, found)
+    if proposal is not None and (proposal.empty or (not convex and best.point is None)):
+        proof = _refutation(c, constraints, rows, proposal)
         if proof is not None:
-            best, weights, theta = proof, found.weights, None
+            best, weights, theta = proof, proposal.weights, None
     return _result(best, weights, theta, done, rows, tolerance)
 
 
@@ -313,7 +313,7 @@ def _row_multipliers(stage: _Stage) -> FloatArray:
 
 def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> FloatArray:
     """t / |limit|, with the t that is best where all limits count alike: 4 t^2 (number of constraints) = c'H^{-1}c at t = 1."""
-    unit = 1 / np.array([max(abs(one.limit), 1e-300) for one in constraints])
+    unit = 1 / np.array([max(abs(constraint.limit), 1e-300) for constraint in constraints])
     found = lagrangian(Quadratic.linear(c), constraints, unit)
     return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
 
@@ -361,7 +361,7 @@ def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
     if found is None:
         return None
     center = found.theta - 0.5 * found.solve(c)
-    room = np.array([one.limit - one.quadratic(center) for one in stage.program])
+    room = np.array([constraint.limit - constraint.quadratic(center) for constraint in stage.program])
     square = float(stage.multipliers @ room)
     if not (math.isfinite(square) and square > 0):
         return None
@@ -414,7 +414,7 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     start = 1e-3 * _first_multipliers(c, program)
     # With the multipliers of the stage the matrix is positive definite; only what is convex may be raised without a look at it.
     before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
-    start = np.where([_convex(one.quadratic) for one in program], np.maximum(start, before), before)
+    start = np.where([_convex(constraint.quadratic) for constraint in program], np.maximum(start, before), before)
     dual = maximize_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
     if dual is None:
         return None
@@ -432,7 +432,7 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     frame = _frame(c, stage)
     if frame is None:
         return None
-    cones = [_cone(one, frame) for one in stage.constraints]
+    cones = [_cone(constraint, frame) for constraint in stage.constraints]
     # A side of a row is  sign f'theta <= sign limit.
     index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
     half = 0.5 * (rows.high[index] - rows.low[index])
@@ -469,17 +469,19 @@ def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntA
     return _Proposal(frame.center + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
 
 
-def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
+def _refutation(
+    c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, proposal: _Proposal
+) -> Certificate | None:
     """The proof that the set is empty, if these multipliers lead to one: the least loss over all else exceeds its limit."""
-    place = next((j for j, one in enumerate(constraints) if one.role is Role.LOSS), None)
+    place = next((j for j, constraint in enumerate(constraints) if constraint.role is Role.LOSS), None)
     if place is None:
         return None
-    index = np.flatnonzero(found.weights)
-    program = (*constraints, rows.averaged(index, found.weights[index]))
+    index = np.flatnonzero(proposal.weights)
+    program = (*constraints, rows.averaged(index, proposal.weights[index]))
     loss, others = program[place], program[:place] + program[place + 1 :]
-    shares = found.multipliers * np.array([max(abs(one.limit), 1e-300) for one in program])
+    shares = proposal.multipliers * np.array([max(abs(constraint.limit), 1e-300) for constraint in program])
     # A proof that hardly needs the loss has a small multiplier of it, which is kept from being too small to divide by.
-    scaled = found.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
+    scaled = proposal.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
     scaled = np.delete(scaled, place)
     direct = lagrangian(loss.quadratic, others, scaled)
     if direct is not None and direct.value > loss.limit:
@@ -493,7 +495,7 @@ def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: Pointw
 def _certificate(c: FloatArray, stage: _Stage) -> Certificate:
     """The bound of a stage, with the end of the path of its multipliers where that is a point of the program."""
     point, size = stage.theta, abs(stage.bound) + float(np.abs(c) @ np.abs(stage.theta))
-    inside = all(one.quadratic(point) <= one.limit for one in stage.program)
+    inside = all(constraint.quadratic(point) <= constraint.limit for constraint in stage.program)
     status = SolveStatus.OPTIMAL if inside and stage.bound - float(c @ point) <= 1e-6 * size else SolveStatus.BOUND_ONLY
     return Certificate(c, stage.program, stage.multipliers, stage.bound, point if inside else None, status)
 

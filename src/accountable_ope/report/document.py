@@ -153,17 +153,17 @@ def _tightening(tightening: Tightening) -> Document:
     """The iteration of a radius that follows the variance, round by round."""
     return {
         "identification": tightening.identification,
-        "evidence": [one.name for one in tightening.tight.evidence],
+        "evidence": [evidence.name for evidence in tightening.constraints.evidence],
         "rounds": [
             {
-                "residual_bound": one.residual_bound,
-                "variance": one.variance,
-                "level": one.level,
-                "rate": one.rate,
-                "lower": _finite(one.lower),
-                "upper": _finite(one.upper),
+                "residual_bound": round_.residual_bound,
+                "variance": round_.variance,
+                "level": round_.level,
+                "rate": round_.rate,
+                "lower": _finite(round_.lower),
+                "upper": _finite(round_.upper),
             }
-            for one in tightening.rounds
+            for round_ in tightening.rounds
         ],
     }
 
