@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from ..bounds.interval import Status
 from ..bounds.monitor import Decision, Look, Monitor, MonitorReport, first_decision, read_history
@@ -26,7 +24,7 @@ from ..report.monitor_plot import monitor_figure
 from .inputs import read_policy
 from .options import CLASS, DECLARATIONS, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
-from .text import STYLE
+from .text import status_text, titled_table
 
 SHOWN = 20
 """Looks in the table; --json holds all of them."""
@@ -126,15 +124,14 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
     """One row per look, then what was decided and what was assumed."""
     terminal, looks = console(), monitor.history
     title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = titled_table(title)
     table.add_column("update", justify="right")
     table.add_column("rows", justify="right", no_wrap=True)
     for name in ("now", "running", "status", "batch"):
         table.add_column(name, no_wrap=name != "batch")
     for number, look in list(enumerate(looks, start=1))[-SHOWN:]:
-        status = f"[{STYLE[look.status]}]{look.status.name}[/]"
-        batch = look.label.rpartition(" ")[0]
-        table.add_row(str(number), f"{look.count:,}", _ends(*look.now), _ends(look.lower, look.upper), status, batch)
+        now, running, batch = _ends(*look.now), _ends(look.lower, look.upper), look.label.rpartition(" ")[0]
+        table.add_row(str(number), f"{look.count:,}", now, running, status_text(look.status), batch)
     terminal.print(table)
     if len(looks) > SHOWN:
         terminal.print(f"The first {len(looks) - SHOWN} updates are not shown; --json has them.")
@@ -143,7 +140,7 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
     if threshold is not None:
         terminal.print(_verdict(looks, threshold))
     if looks[-1].status is not Status.OK:
-        terminal.print(f"\n[{STYLE[looks[-1].status]}]{looks[-1].status.name}[/]: {looks[-1].status.value}")
+        terminal.print(f"\n{status_text(looks[-1].status)}: {looks[-1].status.value}")
     if report is not None:
         terminal.print("\nAssumed:")
         for line in report.interval.premises:
