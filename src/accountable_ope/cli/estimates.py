@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..bounds.diagnosis import CorrectionStatus
-from ..bounds.diagnosis import correct as correct_q
+from ..bounds.correction import CorrectionStatus
+from ..bounds.correction import correct as correct_q
 from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
 from ..report.document import correction_document, diagnosis_document

@@ -12,7 +12,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..bounds.interval import Status
-from ..bounds.monitor import Decision, Look, Monitor, MonitorReport, first_decision, read_history
+from ..bounds.looks import Decision, Look, MonitorReport, first_decision
+from ..bounds.monitor import Monitor, read_history
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
 from ..io.parquet import read_start_file, read_transition_file

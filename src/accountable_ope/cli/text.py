@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..bounds.diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
+from ..bounds.correction import Correction, CorrectionStatus
+from ..bounds.diagnosis import Diagnosis, Verdict
 from ..bounds.interval import Interval, Status
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus

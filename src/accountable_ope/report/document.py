@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bounds.diagnosis import Correction, Diagnosis
+from ..bounds.correction import Correction
+from ..bounds.diagnosis import Diagnosis
 from ..bounds.interval import ClassCertificates, Interval
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..bounds.interval import Status
-from ..bounds.monitor import Look, first_decision
+from ..bounds.looks import Look, first_decision
 from ..errors import InvalidInput
 from .plots import BLACK, BLUE, DASHES, VERMILION, new_figure, shared_legend, tidy
 
