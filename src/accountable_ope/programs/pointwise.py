@@ -20,21 +20,19 @@ each a quadratic of its own. These add curvature, so the bound is tighter than l
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, MissingExtra
+from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
+from .cones import maximize_over_cones
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
 from .multipliers import maximize_dual
 from .quadratic import Quadratic
-
-UNIT = float(np.finfo(np.float64).eps)
 
 CANDIDATES = 10
 """Violated rows that are looked at for each one that is added."""
@@ -50,9 +48,6 @@ SINGLE_ENTRIES = 200_000
 
 ENOUGH = 1e-3
 """Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
-
-CONE_TOLERANCE = 1e-9
-"""What the cone solver aims at: a matter of tightness only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +242,7 @@ def with_rows(
         if not len(new):
             break
         active = np.concatenate([active, new])
-        proposal = _solve_cones(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
+        proposal = _propose(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
         if proposal is None:
             break
         done += 1
@@ -341,60 +336,6 @@ def _spread(vectors: FloatArray, count: int) -> IntArray:
     return np.asarray(pivots[:count], dtype=np.int64)
 
 
-class _Frame(NamedTuple):
-    """theta = center + basis y, where the set lies in the unit ball of y. Along the unit vector `up` c'theta grows by `rise`."""
-
-    center: FloatArray
-    basis: FloatArray
-    up: FloatArray
-    rise: float
-
-
-def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
-    """Coordinates in which the constraints are well scaled: those of the ellipsoid sum_j alpha_j (q_j - limit_j) <= 0.
-
-    With H = sum_j alpha_j A_j it is (theta - center)'H (theta - center) <= radius^2 = sum_j alpha_j (limit_j - q_j(center)).
-    """
-    from scipy.linalg import solve_triangular
-
-    found = lagrangian(Quadratic.linear(c), stage.program, stage.multipliers)
-    if found is None:
-        return None
-    center = found.theta - 0.5 * found.solve(c)
-    room = np.array([constraint.limit - constraint.quadratic(center) for constraint in stage.program])
-    square = float(stage.multipliers @ room)
-    if not (math.isfinite(square) and square > 0):
-        return None
-    basis = math.sqrt(square) * solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
-    rise = float(np.linalg.norm(basis.T @ c))
-    return _Frame(center, basis, basis.T @ c / rise, rise)
-
-
-class _Cone(NamedTuple):
-    """||matrix y - shift|| <= 1, the constraint in the coordinates of a frame divided by its radius."""
-
-    matrix: FloatArray
-    shift: FloatArray
-    radius: float
-
-
-def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
-    """Eigenvalues at the level of rounding are dropped and the limit raised by what that may change inside the unit ball."""
-    q, center, basis = constraint.quadratic, frame.center, frame.basis
-    A = basis.T @ q.A @ basis
-    a = basis.T @ (q.a - q.A @ center)
-    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
-    kept = values > 64 * len(values) * UNIT * float(np.abs(values).max(initial=0.0))
-    part = vectors.T @ a
-    root = np.sqrt(values[kept])
-    shift = part[kept] / root
-    raised = 2 * float(np.linalg.norm(part[~kept])) + max(0.0, -float(values.min(initial=0.0)))
-    square = float(shift @ shift)
-    room = constraint.limit - q(center) + square + raised
-    radius = math.sqrt(max(room, 64 * UNIT * (abs(constraint.limit) + abs(q(center)) + square), 1e-300))
-    return _Cone((vectors[:, kept] * root).T / radius, shift / radius, radius)
-
-
 class _Proposal(NamedTuple):
     """A maximizer, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
 
@@ -424,49 +365,24 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     return _Proposal(dual.theta, np.append(dual.multipliers[:count], total), weights, empty=False)
 
 
-def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
-    """max c'theta over the quadratics, all convex, and the active rows, by Clarabel in the coordinates of the frame."""
-    from scipy.sparse import csc_matrix
-
-    clarabel = _clarabel()
-    frame = _frame(c, stage)
-    if frame is None:
-        return None
-    cones = [_cone(constraint, frame) for constraint in stage.constraints]
+def _propose(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
+    """Weights of the active rows by the cone solver, where all quadratics are convex."""
     # A side of a row is  sign f'theta <= sign limit.
     index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
     half = 0.5 * (rows.high[index] - rows.low[index])
     features = (sign / half)[:, None] * rows.features[index]
     limits = sign / half * np.where(sign > 0, rows.high[index], rows.low[index])
-    blocks, right, shapes = [], [], []
-    for cone in cones:
-        blocks += [np.zeros((1, len(c))), -cone.matrix]
-        right += [np.ones(1), -cone.shift]
-        shapes.append(clarabel.SecondOrderConeT(1 + len(cone.shift)))
-    blocks.append(features @ frame.basis)
-    right.append(limits - features @ frame.center)
-    shapes.append(clarabel.NonnegativeConeT(len(active)))
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_iter = False, steps
-    settings.direct_solve_method = "qdldl"  # one thread: the fastest of its methods here, and the same answer everywhere
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CONE_TOLERANCE
-    nothing = csc_matrix((len(c), len(c)))
-    solver = clarabel.DefaultSolver(nothing, -frame.up, csc_matrix(np.vstack(blocks)), np.concatenate(right), shapes, settings)
-    solution = solver.solve()
-    y, z, empty = np.array(solution.x), np.array(solution.z), "PrimalInfeasible" in str(solution.status)
-    if not (np.isfinite(z).all() and (empty or np.isfinite(y).all())):
+    solution = maximize_over_cones(c, stage.constraints, (features, limits), (stage.program, stage.multipliers), steps)
+    if solution is None:
         return None
-    z = frame.rise * np.maximum(z, 0.0)
-    heads = np.cumsum([0] + [1 + len(cone.shift) for cone in cones])
-    multipliers = np.array([0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)])
     weights = np.zeros(len(rows.features))
-    np.add.at(weights, index, 0.5 * z[heads[-1] :] / half**2)
+    np.add.at(weights, index, 0.5 * solution.row_multipliers / half**2)
     # Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter.
     weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
     total = float(weights.sum())
     if total == 0:
         return None
-    return _Proposal(frame.center + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
+    return _Proposal(solution.theta, np.append(solution.multipliers, total), weights / total, solution.empty)
 
 
 def _refutation(
@@ -513,10 +429,3 @@ def _convex(q: Quadratic) -> bool:
     """Whether no eigenvalue is negative beyond rounding."""
     values = np.linalg.eigvalsh(0.5 * (q.A + q.A.T))
     return bool(values[0] >= -1e-12 * len(values) * abs(values[-1]))
-
-
-def _clarabel() -> Any:
-    try:
-        return importlib.import_module("clarabel")
-    except ImportError as error:
-        raise MissingExtra('The pointwise value box needs Clarabel: pip install "accountable-ope[pointwise]".') from error
