@@ -1,7 +1,5 @@
-from .asymptotic import AndersonRubinInterval as AndersonRubinInterval
-from .asymptotic import SandwichInterval as SandwichInterval
-from .asymptotic import anderson_rubin_interval as anderson_rubin_interval
-from .asymptotic import sandwich_interval as sandwich_interval
+from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
+from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import AverageReward as AverageReward
 from .average_reward import bound_average_reward as bound_average_reward
 from .correction import CorrectedQ as CorrectedQ
@@ -29,6 +27,8 @@ from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport
 from .monitor import Monitor as Monitor
 from .premises import Choice as Choice
+from .sandwich import SandwichInterval as SandwichInterval
+from .sandwich import sandwich_interval as sandwich_interval
 from .selected import bound_rkhs as bound_rkhs
 from .selected import bound_selected as bound_selected
 from .sensitivity import Study as Study
