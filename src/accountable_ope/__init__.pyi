@@ -17,7 +17,7 @@ from . import statistics as statistics
 # bounds
 from .bounds.average_reward import AverageReward as AverageReward
 from .bounds.average_reward import bound_average_reward as bound_average_reward
-from .bounds.diagnosis import correct as correct
+from .bounds.correction import correct as correct
 from .bounds.diagnosis import diagnose as diagnose
 from .bounds.evaluation import Evaluation as Evaluation
 from .bounds.evaluation import evaluate as evaluate

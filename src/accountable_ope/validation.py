@@ -23,7 +23,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def own(values: ArrayLike, dtype: Any) -> NDArray[Any]:
+def private_copy(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A private copy: what the caller later does to its array does not reach a validated record."""
     return np.array(values, dtype=dtype, order="C", copy=True)
 
@@ -40,7 +40,7 @@ def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) ->
     """`values` as a private float64 array without NaN or infinity, with one of the allowed numbers of dimensions."""
     raw = raw_array(values)
     try:
-        array = None if raw.dtype.kind == "c" or (raw.dtype == object and raw.size == 0) else own(raw, np.float64)
+        array = None if raw.dtype.kind == "c" or (raw.dtype == object and raw.size == 0) else private_copy(raw, np.float64)
     except (TypeError, ValueError):
         array = None
     if array is None:

@@ -15,8 +15,9 @@ from scipy.stats import binom, norm
 import accountable_ope as aope
 import accountable_ope.radii.wild as wild
 import reference
-from accountable_ope.bounds.asymptotic import anderson_rubin_interval, sandwich_interval
+from accountable_ope.bounds.anderson_rubin import anderson_rubin_interval
 from accountable_ope.bounds.ends import value_box
+from accountable_ope.bounds.sandwich import sandwich_interval
 from accountable_ope.environments import PlantedMDP, chain, clinic, random_tabular, rare_jump, scalar_regulator
 from accountable_ope.fitting.least_loss import minimize_loss
 from accountable_ope.kernels.kernel import block

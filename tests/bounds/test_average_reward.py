@@ -486,7 +486,9 @@ def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     ):
         assert words in text
     assert "differs by" not in " ".join(texts(bound().premises))
-    assert "No bound on the norm" in " ".join(bound(norm_bound=None, value_span=1.0, features=aope.RandomFourier(5)).premises)
+    assert "No bound on the norm" in " ".join(
+        texts(bound(norm_bound=None, value_span=1.0, features=aope.RandomFourier(5)).premises)
+    )
     assert interval.check()
     assert interval.normalized == (interval.lower, interval.upper)
     assert interval.assumptions.discount == 1 and interval.assumptions.terminates is False

@@ -136,7 +136,7 @@ def test_correction_makes_it_consistent_and_moves_it_into_the_interval():
 def test_a_corrected_value_outside_the_interval_is_explained():
     interval = run(aope.diagnose, MDP.q).interval
     corrected, infeasible = aope.bounds.CorrectionStatus.CORRECTED, aope.bounds.CorrectionStatus.INFEASIBLE
-    note = aope.bounds.diagnosis.outside_note
+    note = aope.bounds.correction.outside_note
     outside = interval.upper + 0.1
     assert "norm 1, more than the declared bound 0.4" in note(interval, outside, 1.0, 0.4, corrected)
     assert "which the declared value range cuts" in note(interval, outside, 0.1, 0.4, corrected)
@@ -271,7 +271,7 @@ def test_no_smaller_change_is_consistent_at_its_own_variance():
     """The fixed point of the correction, against a search along the border of the set."""
     from scipy.optimize import minimize
 
-    from accountable_ope.bounds.diagnosis import allowed_loss
+    from accountable_ope.bounds.correction import allowed_loss
 
     correction = run(aope.correct, nothing, **CERTIFIED)
     assert correction.status is aope.bounds.CorrectionStatus.CORRECTED

@@ -16,7 +16,8 @@ import accountable_ope.bounds.evaluation as evaluation_module
 import accountable_ope.radii.registry as radius_module
 import reference
 from accountable_ope.bounds.evaluation import Evaluation
-from accountable_ope.bounds.monitor import Look, Monitor, first_decision, read_history
+from accountable_ope.bounds.looks import Look, first_decision
+from accountable_ope.bounds.monitor import Monitor, read_history
 from accountable_ope.environments import PlantedMDP, chain, clinic
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.kernels.products import TileOptions
@@ -374,14 +375,14 @@ def look(count, lower, upper, status=aope.Status.OK):
 
 
 def test_intervals_with_nothing_in_common_refute_the_class():
-    from accountable_ope.bounds.monitor import _running
+    from accountable_ope.bounds.looks import running_ends
 
     interval = new_monitor().update(DATA).interval
     before = look(100, interval.upper + 0.1, 5.0)
-    lower, upper, status = _running(before, interval)
+    lower, upper, status = running_ends(before, interval)
     assert math.isnan(lower) and math.isnan(upper) and status is aope.Status.INCONSISTENT
     vacuous = look(100, 0.0, 2.5, aope.Status.VACUOUS)
-    assert _running(vacuous, interval) == (interval.lower, interval.upper, aope.Status.OK)
+    assert running_ends(vacuous, interval) == (interval.lower, interval.upper, aope.Status.OK)
 
 
 def test_when_a_decision_became_certain():

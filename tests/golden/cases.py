@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 import accountable_ope as aope
-from accountable_ope.bounds.asymptotic import anderson_rubin_interval, sandwich_interval
+from accountable_ope.bounds.anderson_rubin import anderson_rubin_interval
 from accountable_ope.bounds.diagnosis import Verdict
 from accountable_ope.bounds.finite_features import bound_by_finite_features
+from accountable_ope.bounds.sandwich import sandwich_interval
 from accountable_ope.laboratory import FAMILY_NAMES, family_named
 from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.registry import RULES

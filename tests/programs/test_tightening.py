@@ -54,16 +54,16 @@ def test_no_point_of_the_exact_set_lies_beyond_the_ends(radius, bernoulli):
     facts = replace(facts, symmetric_noise=True)
     interval = prepared(mdp, data).assuming(facts).bound(radius=radius)
     part = interval.certificates[0]
-    tight, grid = part.tightening.tight, grid_of(mdp)
+    feasible, grid = part.tightening.constraints, grid_of(mdp)
 
     def room(theta: np.ndarray) -> float:
         """Positive inside the exact set."""
         b = own_range(theta, mdp, facts, grid)
-        slack = [c.limit - c.quadratic(theta) for c in tight.others]
-        for one in tight.evidence:
+        slack = [c.limit - c.quadratic(theta) for c in feasible.others]
+        for one in feasible.evidence:
             u, _ = one.envelope.bound(b * one.reach, np.array([one.variance(theta) * one.count**2]))
             slack.append(float(u[0]) ** 2 / one.count**2 - one.squared(theta))
-        return min(s / max(abs(c), 1e-12) for s, c in zip(slack, [*(c.limit for c in tight.others), 1e-6, 1e-6], strict=False))
+        return min(s / max(abs(c), 1e-12) for s, c in zip(slack, [*(c.limit for c in feasible.others), 1e-6, 1e-6], strict=False))
 
     center = part.upper.point if part.upper.point is not None else np.append(mdp.theta[:-1] * 2.0, mdp.theta[-1])
     truth = np.append(mdp.theta[:-1] * np.sqrt(len(mdp.phases)), mdp.theta[-1])
@@ -93,11 +93,11 @@ def test_more_rounds_never_widen(radius):
     mdp, data, facts = planted(trajectories=40)
     interval = prepared(mdp, data).assuming(replace(facts, symmetric_noise=True)).bound(radius=radius)
     part = interval.certificates[0]
-    tight, objective = part.tightening.tight, part.upper.objective
+    feasible, objective = part.tightening.constraints, part.upper.objective
     inside = part.upper.point
     widths = []
     for rounds in range(1, 5):
-        upper, lower, found = tighten(tight, objective, -objective, inside, rounds)
+        upper, lower, found = tighten(feasible, objective, -objective, inside, rounds)
         assert len(found.rounds) <= rounds
         assert found.check(upper, lower)
         widths.append(upper.bound + lower.bound)
@@ -141,7 +141,7 @@ def test_the_event_decides_the_iteration_and_not_the_other_way_round():
     ready = prepared(mdp, data)
     relative = ready.assuming(replace(facts, norm_bound=aope.RelativeNorm(2.0))).bound()
     part = relative.certificates[0]
-    rates = part.tightening.tight.evidence[0].envelope.rates
+    rates = part.tightening.constraints.evidence[0].envelope.rates
     declared = relative.ranges.residual_width
     assert rates.max() == pytest.approx(0.97 / declared)
     assert part.norm_bound == pytest.approx(2.0 * part.least_norm)

@@ -72,7 +72,7 @@ def test_it_pays_with_noisy_rewards():
     assert cut.lower <= MDP.value <= cut.upper
     assert cut.upper - cut.lower < 0.8 * (plain.upper - plain.lower)
     assert cut.check()
-    assert [one.name for one in cut.certificates[0].tightening.tight.evidence] == ["kernel", "cut"]
+    assert [one.name for one in cut.certificates[0].tightening.constraints.evidence] == ["kernel", "cut"]
     assert any("weights for later rows come from earlier ones" in line.text for line in cut.premises)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.bounds.findings import Curve, Flip, FlipOutcome, Parameter
-from accountable_ope.bounds.monitor import Look
+from accountable_ope.bounds.looks import Look
 from accountable_ope.experiments.bounds import BoundRow
 from accountable_ope.experiments.estimators import EstimateRow
 from accountable_ope.experiments.importance import LowerRow

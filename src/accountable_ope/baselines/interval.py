@@ -129,16 +129,16 @@ def importance_sampling_interval(
         raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     if estimator not in ESTIMATORS:
         raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
-    found = episode_returns(data, policy, behavior, discount=discount, reward_range=reward_range, horizon=horizon)
-    samples = found.per_decision if estimator == "per-decision" else found.whole_trajectory
+    returns = episode_returns(data, policy, behavior, discount=discount, reward_range=reward_range, horizon=horizon)
+    samples = returns.per_decision if estimator == "per-decision" else returns.whole_trajectory
     low, high = METHODS[method](samples, level)
-    least, most = found.return_range
+    least, most = returns.return_range
     return BaselineInterval(
         lower=least + low * (most - least),
         upper=least + high * (most - least),
         method=f"{method}, {estimator}",
         delta=level,
-        episodes=len(found),
+        episodes=len(returns),
         estimand=f"Return of the target policy over {horizon} steps",
         assumed=_assumed(method, discount, reward_range, horizon),
     )

@@ -28,7 +28,8 @@ from .interval import Interval, clip, hull
 from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
 
 if TYPE_CHECKING:
-    from .diagnosis import Correction, Diagnosis
+    from .correction import Correction
+    from .diagnosis import Diagnosis
     from .sensitivity import Study
 
 UNDECLARED_NORM = 1e4
@@ -164,7 +165,7 @@ class Evaluation:
 
     def correct(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Correction:
         """The smallest change that makes this estimate consistent with the data; see `correct`."""
-        from .diagnosis import correction_of
+        from .correction import correction_of
 
         return correction_of(self.anchored(q), q, radius, delta)
 

@@ -10,7 +10,6 @@ sample of start states is a second event, the same at all times, and pays its sh
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import time
 from collections.abc import Sequence
@@ -37,108 +36,13 @@ from ..statistics.engines.tiles import PairSums
 from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
 from .evaluation import Evaluation
-from .interval import Interval, Status, one_line
+from .interval import Status
+from .looks import Decision, Look, MonitorReport, first_decision, running_ends
 
 PROBES = 32
 """Rows at which kernel and features must have the same values as before when a saved monitor goes on."""
 
 _STORED = ("agreed", "probe", "rows", "actions", "terminated", "pair_gram", "diag_gram", "kernel_error", "looks", "words")
-
-
-@dataclass(frozen=True)
-class Look:
-    """One look, in numbers.
-
-    Attributes
-    ----------
-    count : int
-        Rows so far.
-    now : tuple of two floats
-        The interval of this time alone.
-    status_now : Status
-        Its status.
-    lower, upper : float
-        What the intervals of all times so far have in common; NaN once the class is refuted.
-    status : Status
-        INCONSISTENT from the time on at which no function of the class was consistent with the data, or the intervals of all
-        times had nothing in common: then, at level delta, the class does not contain Q.
-    seconds : float
-    label : str
-        The name of the batch, if it was given one.
-    """
-
-    count: int
-    now: tuple[float, float]
-    status_now: Status
-    lower: float
-    upper: float
-    status: Status
-    seconds: float
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class MonitorReport:
-    """What an update says: the interval of this time with its certificates, and the running one (see `Look`).
-
-    Attributes
-    ----------
-    count : int
-        Rows so far.
-    interval : Interval
-        That of this time.
-    lower, upper : float
-        The running one.
-    status : Status
-    seconds : float
-    """
-
-    count: int
-    interval: Interval
-    lower: float
-    upper: float
-    status: Status
-    seconds: float
-
-    def __repr__(self) -> str:
-        return one_line("MonitorReport", self.lower, self.upper, self.interval.delta, self.interval.radius.name, self.status)
-
-    def __contains__(self, value: float) -> bool:
-        return self.lower <= value <= self.upper
-
-    @property
-    def width(self) -> float:
-        return self.upper - self.lower
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The first look at which the value was certain to be at least the threshold, or below it.
-
-    Attributes
-    ----------
-    threshold : float
-    at_least : bool
-        Whether the value is at least the threshold.
-    update : int
-        The number of that look.
-    look : Look
-    """
-
-    threshold: float
-    at_least: bool
-    update: int
-    look: Look
-
-
-def first_decision(looks: Sequence[Look], threshold: float) -> Decision | None:
-    """When the running interval left the threshold on one side; None while it holds it, and when the class was refuted."""
-    if looks and looks[-1].status is Status.INCONSISTENT:
-        return None
-    for number, look in enumerate(looks, start=1):
-        if look.lower >= threshold or look.upper < threshold:
-            return Decision(threshold, look.lower >= threshold, number, look)
-    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +130,7 @@ class Monitor:
         taken, evaluation = self._with(batch)
         interval = evaluation.bound(self.radius, self.delta, planned=self.planned)
         before = self._looks[-1] if self._looks else None
-        lower, upper, status = _running(before, interval)
+        lower, upper, status = running_ends(before, interval)
         now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
         look = Look(interval.count, now, interval.status, lower, upper, status, seconds, label)
         self._taken, self._looks = taken, (*self._looks, look)
@@ -270,8 +174,8 @@ class Monitor:
             "pair_gram": sums.pair_gram,
             "diag_gram": sums.diag_gram,
             "kernel_error": np.array(sums.kernel_error),
-            "looks": np.array([(one.count, *one.now, one.lower, one.upper, one.seconds) for one in self._looks]),
-            "words": np.array([(one.status_now.name, one.status.name, one.label) for one in self._looks]),
+            "looks": np.array([(look.count, *look.now, look.lower, look.upper, look.seconds) for look in self._looks]),
+            "words": np.array([(look.status_now.name, look.status.name, look.label) for look in self._looks]),
         }
         for index, columns in enumerate(zip(self._taken.here, self._taken.after, strict=True)):
             arrays[f"here_{index}"], arrays[f"after_{index}"] = columns
@@ -323,7 +227,7 @@ class Monitor:
         points = state_action_points(data.states[:PROBES], data.actions[:PROBES], self.question.policy)
         parts = [
             block(self.kernel, points, points),
-            *(np.asarray(one(points), dtype=np.float64) for one in self.features),
+            *(np.asarray(feature_map(points), dtype=np.float64) for feature_map in self.features),
             *self._at_start,
         ]
         return np.concatenate([part.ravel() for part in parts])
@@ -335,8 +239,8 @@ class Monitor:
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
         here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
         sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
-        size = sum(one.dimension + one.intercept + 2 for one in self.features)
-        shapes = [(len(data), one.dimension) for one in self.features]
+        size = sum(feature_map.dimension + feature_map.intercept + 2 for feature_map in self.features)
+        shapes = [(len(data), feature_map.dimension) for feature_map in self.features]
         fits = [x.shape for x in here] == shapes == [y.shape for y in after]
         looks = _looks(arrays)
         if not fits or sums.pair_gram.shape != (size, size) or not looks or looks[-1].count != len(data):
@@ -359,16 +263,6 @@ def _looks(arrays: dict[str, Any]) -> tuple[Look, ...]:
         Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label)
         for (count, low, high, lower, upper, seconds), (now, status, label) in rows
     )
-
-
-def _running(before: Look | None, interval: Interval) -> tuple[float, float, Status]:
-    """What the interval has in common with those before; nothing in common refutes the class, for good."""
-    lower, upper, statuses = interval.lower, interval.upper, [interval.status]
-    if before is not None:
-        lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.status]
-    if Status.INCONSISTENT in statuses or not lower <= upper:
-        return math.nan, math.nan, Status.INCONSISTENT
-    return lower, upper, Status.OK if Status.OK in statuses else Status.VACUOUS
 
 
 def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClass]) -> tuple[FeatureMap, ...]:

@@ -78,50 +78,50 @@ def value_premises(
     facts, ranges = problem.assumptions, problem.ranges
     low, high = ranges.value
     why = "as declared" if facts.value_range is not None else "which follows from the rewards and the discount"
-    found = [
+    premises = [
         ORDER,
         reward_premise(facts),
         premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
     ]
     if facts.terminal_reward:
-        found.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
     if facts.horizon is not None:
-        found.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
+        premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
     if problem.terminates:
-        found.append(premise("terminates", "Terminal states are worth 0."))
+        premises.append(premise("terminates", "Terminal states are worth 0."))
     else:
         how = " (no row is terminated)." if facts.terminates is None else ", as declared."
-        found.append(premise("endless", "No state is terminal" + how))
+        premises.append(premise("endless", "No state is terminal" + how))
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
-        found.append(premise("one-step-range", text, ("range", facts.one_step_range)))
-    found += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
-    found += rounding_premises(facts, ranges, parts)
-    found.append(kernel_premise(kernel, chosen))
-    found += radius_premises(facts, rule)
+        premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
+    premises += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
+    premises += rounding_premises(facts, ranges, parts)
+    premises.append(kernel_premise(kernel, chosen))
+    premises += radius_premises(facts, rule)
     if not growing:
-        found.append(FIXED_SIZE)
+        premises.append(FIXED_SIZE)
     if not problem.start_is_exact:
-        found.append(SAMPLED_STARTS)
-    return (*found, *chosen.premises(len(problem.data)))
+        premises.append(SAMPLED_STARTS)
+    return (*premises, *chosen.premises(len(problem.data)))
 
 
 def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
     """What one radius needs beyond the others."""
-    found = []
+    premises = []
     if facts.state_box is not None and rule.approach in (Approach.FOLLOWING, Approach.JOINT, Approach.SELF_NORMALIZED):
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
-        found.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
+        premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
     if rule.cut:
         text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
-        found.append(premise("cut", text))
+        premises.append(premise("cut", text))
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
-        found.append(premise("symmetric-noise", text))
+        premises.append(premise("symmetric-noise", text))
     if rule.guarantee is Guarantee.ASYMPTOTIC:
         text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
-        found.append(premise("asymptotic", text))
-    return found
+        premises.append(premise("asymptotic", text))
+    return premises
 
 
 def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool) -> bool:
@@ -165,7 +165,7 @@ def class_premises(
     classes = " or ".join(part.features for part in parts)
     near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
     text = f"{what} {near} the class of {classes}, {chosen.words(for_kernel=False)}."
-    found = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
+    premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
         if part.note:
@@ -175,7 +175,7 @@ def class_premises(
             text = f"{norm} <= {part.norm_bound:.4g}, {multiple}."
         else:
             text = f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out)."
-        found.append(premise("norm", text, ("norm_bound", part.norm_bound)))
+        premises.append(premise("norm", text, ("norm_bound", part.norm_bound)))
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
-    return found
+    return premises

@@ -63,7 +63,7 @@ def bound_selected(
     # Refused here as well as by bound_value: what is wrong is said before the work of choosing.
     radius_rule(radius)
     probability_level(delta)
-    found = select(
+    selection = select(
         problem.data,
         problem.policy,
         discount=problem.assumptions.discount,
@@ -71,16 +71,16 @@ def bound_selected(
         earlier_share=earlier_share,
     )
     interval = bound_value(
-        replace(problem, data=found.later),
-        features=found.features,
-        kernel=found.kernel,
+        replace(problem, data=selection.later),
+        features=selection.features,
+        kernel=selection.kernel,
         radius=radius,
         delta=delta,
-        chosen=Choice(found.earlier_rows, found.kernel_selected),
+        chosen=Choice(selection.earlier_rows, selection.kernel_selected),
         options=options,
         progress=progress,
     )
-    return interval, found
+    return interval, selection
 
 
 def bound_rkhs(

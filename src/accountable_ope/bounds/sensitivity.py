@@ -93,18 +93,18 @@ class Study:
         chosen = np.unique(self._grid(parameter) if values is None else vector(values, "values")).tolist()
         if not chosen:
             raise InvalidInput("`values` must name at least one value. Got none.")
-        found = []
+        intervals = []
         for k, value in enumerate(chosen):
-            found.append(self.at(parameter, value, part_of(progress, k / len(chosen), (k + 1) / len(chosen))))
+            intervals.append(self.at(parameter, value, part_of(progress, k / len(chosen), (k + 1) / len(chosen))))
             if progress is not None:
                 progress((k + 1) / len(chosen))
         return Curve(
             parameter=parameter,
             values=tuple(chosen),
-            lower=tuple(one.lower for one in found),
-            upper=tuple(one.upper for one in found),
-            statuses=tuple(one.status for one in found),
-            allowed=tuple(one.ranges.value for one in found),
+            lower=tuple(interval.lower for interval in intervals),
+            upper=tuple(interval.upper for interval in intervals),
+            statuses=tuple(interval.status for interval in intervals),
+            allowed=tuple(interval.ranges.value for interval in intervals),
             baseline=self._declared(parameter),
             radius=self.radius,
             guarantee=radius_rule(self.radius).guarantee,
@@ -171,13 +171,13 @@ class Study:
         whole(parts, "parts", least=2)
         if any(each.at_rows_only for each in self.evaluation.classes):
             raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
-        found, problem = [self.baseline], self.evaluation.problem
+        intervals, problem = [self.baseline], self.evaluation.problem
         for k in range(1, parts):
             earlier, _ = problem.split(0.5**k)
-            if len(earlier.data) < found[-1].count:
+            if len(earlier.data) < intervals[-1].count:
                 done = part_of(progress, (k - 1) / (parts - 1), k / (parts - 1))
-                found.append(self.evaluation.again(earlier, done).bound(self.radius, self.delta))
-        return _rows_needed(found[::-1], float(width))
+                intervals.append(self.evaluation.again(earlier, done).bound(self.radius, self.delta))
+        return _rows_needed(intervals[::-1], float(width))
 
     def _norms(self) -> tuple[float, float]:
         """From as good as a constant Q to as good as no bound."""
@@ -282,10 +282,10 @@ def study_of(evaluation: Evaluation, radius: str, delta: float) -> Study:
 
 def parameter_named(name: str | Parameter) -> Parameter:
     """The parameter of this name; a hyphen serves as well as an underscore."""
-    for one in Parameter:
-        if name is one or (isinstance(name, str) and name.replace("-", "_") == one.value):
-            return one
-    raise InvalidInput(f"`over` must be one of {', '.join(one.value for one in Parameter)}. Got {name!r}.")
+    for parameter in Parameter:
+        if name is parameter or (isinstance(name, str) and name.replace("-", "_") == parameter.value):
+            return parameter
+    raise InvalidInput(f"`over` must be one of {', '.join(parameter.value for parameter in Parameter)}. Got {name!r}.")
 
 
 @dataclass(frozen=True)
@@ -341,9 +341,9 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: 
 def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
     """From the intervals of nested prefixes, the shortest first and all the data last."""
     last = intervals[-1]
-    points = tuple(Prefix(one.count, one.width, one.status) for one in intervals)
+    points = tuple(Prefix(interval.count, interval.width, interval.status) for interval in intervals)
     floor = (last.start_error + last.assumptions.misfit) * (2 - sum(last.clipped))
-    usable = [one for one in points if one.status is Status.OK and one.width > floor]
+    usable = [point for point in points if point.status is Status.OK and point.width > floor]
     if last.status is Status.INCONSISTENT:
         return RowsNeeded(width, RowsOutcome.REFUTED, points, floor)
     if last.status is Status.OK and points[-1].width <= width:
@@ -352,7 +352,7 @@ def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
         return RowsNeeded(width, RowsOutcome.FLOOR, points, floor)
     if len(usable) < 2:
         return RowsNeeded(width, RowsOutcome.VACUOUS, points, floor)
-    n, above = np.array([one.rows for one in usable], float), np.array([one.width for one in usable]) - floor
+    n, above = np.array([point.rows for point in usable], float), np.array([point.width for point in usable]) - floor
     if above[-1] > above[-2] * (n[-2] / n[-1]) ** SLOWEST:
         return RowsNeeded(width, RowsOutcome.STUCK, points, floor)
     from scipy.optimize import nnls

@@ -95,14 +95,14 @@ class ResidualRange:
         """Directions in which the ellipsoids reach far: where another ellipsoid would help."""
         if self.points is None or self.center is None:
             return ()
-        some = self.points[:: 1 + len(self.points) // SOME_POINTS]
-        up, down = self._reaches(ellipsoids, some)
+        subset = self.points[:: 1 + len(self.points) // SOME_POINTS]
+        up, down = self._reaches(ellipsoids, subset)
         middle = self._middle()
-        return (some[int(np.argmax(up))] - middle, middle - some[int(np.argmax(down))])
+        return (subset[int(np.argmax(up))] - middle, middle - subset[int(np.argmax(down))])
 
     def _reaches(self, ellipsoids: Sequence[Ellipsoid], points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = [one.reach(points, self._middle()) for one in ellipsoids]
-        return np.min([up for up, _ in found], axis=0), np.min([down for _, down in found], axis=0)
+        reaches = [ellipsoid.reach(points, self._middle()) for ellipsoid in ellipsoids]
+        return np.min([up for up, _ in reaches], axis=0), np.min([down for _, down in reaches], axis=0)
 
     def _middle(self) -> FloatArray:
         """From where spans are measured: 0 where the values themselves count."""
@@ -183,10 +183,10 @@ def residual_range(
 
 def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:
     """(a bound of the largest distance between two rows, the center of a small ball that holds all of them)."""
-    some = rows[:: 1 + len(rows) // SOME_POINTS]  # any center is valid, so a part of the rows may choose it
-    center = some.mean(axis=0)
+    subset = rows[:: 1 + len(rows) // SOME_POINTS]  # any center is valid, so a part of the rows may choose it
+    center = subset.mean(axis=0)
     for step in range(2, 202):  # toward the farthest row, by shrinking steps: the smallest enclosing ball in the limit
-        center = center + (some[int(np.argmax(_squared_distances(some, center)))] - center) / step
+        center = center + (subset[int(np.argmax(_squared_distances(subset, center)))] - center) / step
     widest = 2 * float(np.sqrt(_squared_distances(rows, center).max()))
     if len(rows) <= ALL_PAIRS:
         widest = min(widest, float(np.sqrt(max(_squared_distances(rows, row).max() for row in rows))))

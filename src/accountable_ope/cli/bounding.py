@@ -125,9 +125,9 @@ def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share
         rows, kernel_width, widths = len(earlier), median, [median]
     else:
         candidates = Candidates(fourier.features, seed=fourier.seed, intercept=fourier.intercept)
-        found = select(inputs.data, inputs.policy, discount=discount, candidates=candidates, earlier_share=share)
-        rows, later, kernel_width = found.earlier_rows, found.later, float(found.kernel.bandwidth)
-        widths = [one.bandwidth for one in found.features]
+        selection = select(inputs.data, inputs.policy, discount=discount, candidates=candidates, earlier_share=share)
+        rows, later, kernel_width = selection.earlier_rows, selection.later, float(selection.kernel.bandwidth)
+        widths = [features.bandwidth for features in selection.features]
     chosen = replace(fourier, bandwidth=str(kernel_width), feature_bandwidth=tuple(widths))
     return replace(choice, fourier=chosen), replace(inputs, data=later), Choice(rows)
 

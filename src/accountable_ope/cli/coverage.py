@@ -142,16 +142,11 @@ def _share(fraction: float) -> str:
 
 
 def _print_families(as_json: bool) -> None:
-    known = families_named()
+    families = families_named()
     if as_json:
-        print_json(
-            {
-                "families": [
-                    {"name": one.name, "data": one.data_kind.value, "description": one.description, "truth": one.truth}
-                    for one in known
-                ]
-            }
-        )
+        keys = ("name", "data", "description", "truth")
+        rows = [(family.name, family.data_kind.value, family.description, family.truth) for family in families]
+        print_json({"families": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
-    for one in known:
-        console().print(f"[bold]{one.name}[/] ({one.data_kind.value}): {one.description}")
+    for family in families:
+        console().print(f"[bold]{family.name}[/] ({family.data_kind.value}): {family.description}")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..bounds.diagnosis import CorrectionStatus
-from ..bounds.diagnosis import correct as correct_q
+from ..bounds.correction import CorrectionStatus
+from ..bounds.correction import correct as correct_q
 from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
 from ..report.document import correction_document, diagnosis_document
@@ -42,7 +42,7 @@ def diagnose(
     inputs = read_inputs(data, problem)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
-        found = diagnose_q(
+        diagnosis = diagnose_q(
             estimate,
             asked,
             features=choice.classes(asked.experience),
@@ -53,10 +53,10 @@ def diagnose(
             progress=phase("kernel statistic"),
         )
     if output.as_json:
-        print_json(diagnosis_document(found))
+        print_json(diagnosis_document(diagnosis))
     else:
-        print_diagnosis(console(), found)
-    output.draw(lambda: witness_figure(found))
+        print_diagnosis(console(), diagnosis)
+    output.draw(lambda: witness_figure(diagnosis))
 
 
 def correct(
@@ -79,7 +79,7 @@ def correct(
     if len(classes) != 1:
         raise InvalidInput("A correction needs one class: give --feature-bandwidth once.")
     with progress(as_json) as phase:
-        found = correct_q(
+        correction = correct_q(
             estimate,
             asked,
             features=classes[0],
@@ -90,11 +90,11 @@ def correct(
             progress=phase("kernel statistic"),
         )
     if output is not None:
-        found.save(output)
+        correction.save(output)
     if as_json:
-        print_json(correction_document(found))
+        print_json(correction_document(correction))
     else:
-        print_correction(console(), found)
+        print_correction(console(), correction)
     if output is not None:
         note(f"Change: {output}")
-    return EXIT_INCONSISTENT if found.status is CorrectionStatus.INFEASIBLE else 0
+    return EXIT_INCONSISTENT if correction.status is CorrectionStatus.INFEASIBLE else 0

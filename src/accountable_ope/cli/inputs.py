@@ -52,17 +52,17 @@ def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile 
     if options.policy is not None:
         return _policy_from_name(options.policy, files[0][1].data, options.action_values)
     tables = [_policy_from_columns(file, starts, options.action_values, str(path)) for path, file in files]
-    states, probabilities = [one.states for one in tables], [one.probabilities for one in tables]
+    states, probabilities = [table.states for table in tables], [table.probabilities for table in tables]
     return TabulatedPolicy(np.concatenate(states), np.concatenate(probabilities), tables[0].action_vectors)
 
 
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
     """The estimate to diagnose: `module:function`, or the columns q and next_q, and q of the start file."""
     if name is not None:
-        found = _named(name, "--q")
-        return _guarded(found, f"--q {name}") if callable(found) else found
+        estimate = _named(name, "--q")
+        return _guarded(estimate, f"--q {name}") if callable(estimate) else estimate
     starts = inputs.start_file
-    found = []
+    columns = []
     for values, what in (
         (inputs.file.q, "`q` in the data"),
         (inputs.file.next_q, "`next_q` in the data"),
@@ -70,8 +70,8 @@ def read_q(name: str | None, inputs: Inputs) -> AnyQ:
     ):
         if values is None:
             raise InvalidFile(f"There is no column {what}: give the estimate as columns, or --q module:function.")
-        found.append(values)
-    return QColumns(*found)
+        columns.append(values)
+    return QColumns(*columns)
 
 
 def _named(name: str, option: str) -> Any:
@@ -141,12 +141,12 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
 
 def _policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:
     """`module:function`, looked up from the current folder: a policy object, or a function of the states."""
-    found = _named(name, "--policy")
-    if isinstance(found, Policy):
-        return found
-    if not callable(found):
-        raise InvalidInput(f"--policy {name} must be a function of the states or a policy object. It is {type(found).__name__}.")
-    function = _guarded(found, f"--policy {name}")
+    policy = _named(name, "--policy")
+    if isinstance(policy, Policy):
+        return policy
+    if not callable(policy):
+        raise InvalidInput(f"--policy {name} must be a function of the states or a policy object. It is {type(policy).__name__}.")
+    function = _guarded(policy, f"--policy {name}")
     if not data.finite_actions:
         return DeterministicPolicy(function)
     probabilities = np.asarray(function(data.states[:1]))

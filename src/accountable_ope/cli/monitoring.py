@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from ..bounds.interval import Status
-from ..bounds.monitor import Decision, Look, Monitor, MonitorReport, first_decision, read_history
+from ..bounds.looks import Decision, Look, MonitorReport, first_decision
+from ..bounds.monitor import Monitor, read_history
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
 from ..io.parquet import read_start_file, read_transition_file
@@ -26,7 +25,7 @@ from ..report.monitor_plot import monitor_figure
 from .inputs import read_policy
 from .options import CLASS, DECLARATIONS, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
-from .text import STYLE
+from .text import status_text, titled_table
 
 SHOWN = 20
 """Looks in the table; --json holds all of them."""
@@ -66,15 +65,15 @@ def monitor(
     assumptions, kernel = declared.assumptions(terminates), choice.test_kernel()
     known = {look.label for look in read_history(state)} if state.exists() else set()
     labeled = [(path, _label(path)) for path in batches]
-    new = [one for one in labeled if one[1] not in known]
+    new = [(path, label) for path, label in labeled if label not in known]
     read = [(path, label, read_transition_file(path)) for path, label in new or labeled[:1]]
     start_file = read_start_file(problem.starts, exact=not problem.sampled_starts)
     target = read_policy([(path, file) for path, _, file in read], start_file, problem)
     features: list[FeatureMap] = [*choice.classes()]
     if tabular_states is not None:
         kernel, features = Tabular(), [_tabular_class(tabular_states, target, choice.intercept)]
-    opened = partial(Monitor.load, state) if state.exists() else Monitor
-    own = opened(
+    open_monitor = partial(Monitor.load, state) if state.exists() else Monitor
+    opened = open_monitor(
         Question(start_file.starts, target, assumptions),
         features=features,
         kernel=kernel,
@@ -85,16 +84,16 @@ def monitor(
     report: MonitorReport | None = None
     for path, label, file in read if new else ():
         try:
-            report = own.update(file.data, label)
+            report = opened.update(file.data, label)
         except InvalidInput as error:
             raise InvalidInput(f"{path} was not taken in: {error}") from error
-        own.save(state)
+        opened.save(state)
     if output.as_json:
-        print_json(_document(own, report, threshold))
+        print_json(_document(opened, report, threshold))
     else:
-        _print(own, report, threshold, [path.name for path, label in labeled if label in known])
-    output.draw(lambda: monitor_figure(own.history, threshold=threshold))
-    return EXIT_CODES[own.history[-1].status]
+        _print(opened, report, threshold, [path.name for path, label in labeled if label in known])
+    output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
+    return EXIT_CODES[opened.history[-1].status]
 
 
 def _label(path: Path) -> str:
@@ -113,28 +112,27 @@ def _tabular_class(text: str, policy: Policy, intercept: bool) -> TabularFeature
 
 def _verdict(looks: Sequence[Look], threshold: float) -> str:
     """What is certain about the threshold, and since when."""
-    found = first_decision(looks, threshold)
-    if found is not None:
-        side = ">=" if found.at_least else "<"
-        return f"value {side} {threshold:g}: certain since update {found.update}, after {found.look.count:,} rows."
+    decision = first_decision(looks, threshold)
+    if decision is not None:
+        side = ">=" if decision.at_least else "<"
+        return f"value {side} {threshold:g}: certain since update {decision.update}, after {decision.look.count:,} rows."
     if looks[-1].status is Status.INCONSISTENT:
         return f"value >= {threshold:g}: undecided, and nothing decided before stands: the class was refuted."
     return f"value >= {threshold:g}: undecided after {looks[-1].count:,} rows."
 
 
-def _print(own: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
+def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
     """One row per look, then what was decided and what was assumed."""
-    terminal, looks = console(), own.history
-    title = f"Value, {100 * (1 - own.delta):g}% confidence at all times together ({own.radius})"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    terminal, looks = console(), monitor.history
+    title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
+    table = titled_table(title)
     table.add_column("update", justify="right")
     table.add_column("rows", justify="right", no_wrap=True)
     for name in ("now", "running", "status", "batch"):
         table.add_column(name, no_wrap=name != "batch")
     for number, look in list(enumerate(looks, start=1))[-SHOWN:]:
-        status = f"[{STYLE[look.status]}]{look.status.name}[/]"
-        batch = look.label.rpartition(" ")[0]
-        table.add_row(str(number), f"{look.count:,}", _ends(*look.now), _ends(look.lower, look.upper), status, batch)
+        now, running, batch = _ends(*look.now), _ends(look.lower, look.upper), look.label.rpartition(" ")[0]
+        table.add_row(str(number), f"{look.count:,}", now, running, status_text(look.status), batch)
     terminal.print(table)
     if len(looks) > SHOWN:
         terminal.print(f"The first {len(looks) - SHOWN} updates are not shown; --json has them.")
@@ -143,7 +141,7 @@ def _print(own: Monitor, report: MonitorReport | None, threshold: float | None, 
     if threshold is not None:
         terminal.print(_verdict(looks, threshold))
     if looks[-1].status is not Status.OK:
-        terminal.print(f"\n[{STYLE[looks[-1].status]}]{looks[-1].status.name}[/]: {looks[-1].status.value}")
+        terminal.print(f"\n{status_text(looks[-1].status)}: {looks[-1].status.value}")
     if report is not None:
         terminal.print("\nAssumed:")
         for line in report.interval.premises:
@@ -156,17 +154,17 @@ def _ends(low: float, high: float) -> str:
     return "-" if math.isnan(low) else f"\\[{low:.4g}, {high:.4g}]"
 
 
-def _document(own: Monitor, report: MonitorReport | None, threshold: float | None) -> Document:
+def _document(monitor: Monitor, report: MonitorReport | None, threshold: float | None) -> Document:
     """The monitor for machines."""
-    decision = None if threshold is None else own.decided(threshold)
+    decision = None if threshold is None else monitor.decided(threshold)
     return {
-        "radius": own.radius,
-        "delta": own.delta,
-        "planned": own.planned,
-        "rows": len(own),
-        "status": own.history[-1].status.name,
+        "radius": monitor.radius,
+        "delta": monitor.delta,
+        "planned": monitor.planned,
+        "rows": len(monitor),
+        "status": monitor.history[-1].status.name,
         "decision": None if decision is None else _decision(decision),
-        "looks": [_look(look) for look in own.history],
+        "looks": [_look(look) for look in monitor.history],
         "interval": None if report is None else interval_document(report.interval),
     }
 

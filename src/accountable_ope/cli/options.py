@@ -197,7 +197,7 @@ class ClassOptions:
     def _sections(self, landmarks: int, rows: int) -> list[KernelSections]:
         widths = self.fourier.feature_bandwidth
         classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in widths]
-        needed = sum(one.memory(rows) for one in classes)
+        needed = sum(sections.memory(rows) for sections in classes)
         if needed > MEMORY_LIMIT:
             raise InvalidInput(
                 f"--landmarks {landmarks} on {rows} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks."
@@ -217,7 +217,7 @@ class RadiusOptions:
 
 def given(options: ProblemOptions | Declarations) -> list[str]:
     """The names of the options that differ from their defaults."""
-    return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
+    return [f"--{field.name.replace('_', '-')}" for field in fields(options) if getattr(options, field.name) != field.default]
 
 
 def parse_vectors(text: str, option: str) -> list[list[float]]:

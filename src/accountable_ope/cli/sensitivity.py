@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
 from ..bounds.findings import Parameter as Varied
 from ..bounds.sensitivity import parameter_named, study
 from ..errors import InvalidInput
-from ..report.document import Document, ladder_document
+from ..report.document import Document, finite_or_none, ladder_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
 from .inputs import read_inputs
 from .options import ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
-from .text import STYLE, number_text, print_ladder
+from .text import number_text, print_ladder, status_text, titled_table
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
 
@@ -67,14 +65,14 @@ def sensitivity(
             options=choice.tiles(),
             progress=phase("kernel statistic"),
         )
-        curves = [made.curve(one, progress=phase(f"intervals over {one.value}")) for one in chosen]
+        curves = [made.curve(parameter, progress=phase(f"intervals over {parameter.value}")) for parameter in chosen]
         if Varied.NORM_BOUND in chosen:
             phase("least norm")
             least = made.least_norm()
-        for one in chosen:
-            if wanted is not None and one is not Varied.DISCOUNT:
-                phase(f"flip point in {one.value}")
-                flips.append(made.flip_point(wanted, one))
+        for parameter in chosen:
+            if wanted is not None and parameter is not Varied.DISCOUNT:
+                phase(f"flip point in {parameter.value}")
+                flips.append(made.flip_point(wanted, parameter))
         if width is not None:
             rows = made.rows_needed(width, progress=phase("prefixes of the data"))
     if output.as_json:
@@ -93,7 +91,7 @@ def print_sensitivity(
     """A table per curve, then the least norm, the flip points and the number of rows."""
     for curve in curves:
         terminal.print()
-        table = _table(f"{curve.parameter.value} varied (* declared)")
+        table = titled_table(f"{curve.parameter.value} varied (* declared)", gap=2)
         for name in (_heading(curve), "value", "width", "status"):
             table.add_column(name, no_wrap=True)
         for row in curve.rows():
@@ -102,7 +100,7 @@ def print_sensitivity(
                 f"{number_text(row.value)}{' *' if row.baseline else ''}",
                 f"\\[{number_text(row.lower)}, {number_text(row.upper)}]" if known else "-",
                 number_text(row.upper - row.lower) if known else "-",
-                f"[{STYLE[row.status]}]{row.status.name}[/]",
+                status_text(row.status),
             )
         terminal.print(table)
     if least is not None:
@@ -117,22 +115,22 @@ def print_sensitivity(
                 f"{_round(rows.slower):,} if from here on it falls with the square root of their number only.",
                 highlight=False,
             )
-        found = ", ".join(f"{one.rows:,}: {number_text(one.width)} {one.status.name}" for one in rows.points)
-        terminal.print(f"Widths from the first transitions: {found}.")
+        widths = ", ".join(f"{point.rows:,}: {number_text(point.width)} {point.status.name}" for point in rows.points)
+        terminal.print(f"Widths from the first transitions: {widths}.")
 
 
 def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
     terminal.print()
     supported = "supported" if flips[0].baseline_supports else "not supported"
-    table = _table(f"Decision: value >= {flips[0].threshold:g}, {supported} at what was declared")
+    table = titled_table(f"Decision: value >= {flips[0].threshold:g}, {supported} at what was declared", gap=2)
     for name in ("assumption", "outcome", "supported to", "lower end there", "not at"):
         table.add_column(name, no_wrap=True)
-    for one in flips:
-        style = "green" if one.baseline_supports else "yellow"
-        numbers = ("-" if x is None else number_text(x) for x in (one.value, one.lower, one.beyond))
-        table.add_row(one.parameter.value, f"[{style}]{one.outcome.name}[/]", *numbers)
+    for flip in flips:
+        style = "green" if flip.baseline_supports else "yellow"
+        numbers = ("-" if x is None else number_text(x) for x in (flip.value, flip.lower, flip.beyond))
+        table.add_row(flip.parameter.value, f"[{style}]{flip.outcome.name}[/]", *numbers)
     terminal.print(table)
-    for outcome in dict.fromkeys(one.outcome for one in flips):
+    for outcome in dict.fromkeys(flip.outcome for flip in flips):
         terminal.print(f"{outcome.name}: {outcome.value}")
 
 
@@ -148,8 +146,8 @@ def sensitivity_document(
                 "rows": [
                     {
                         "value": row.value,
-                        "lower": _finite(row.lower),
-                        "upper": _finite(row.upper),
+                        "lower": finite_or_none(row.lower),
+                        "upper": finite_or_none(row.upper),
                         "status": row.status.name,
                         "baseline": row.baseline,
                     }
@@ -161,17 +159,17 @@ def sensitivity_document(
         "least_norm": None if least is None else {"value": least.value, "consistent": least.consistent},
         "flips": [
             {
-                "over": one.parameter.value,
-                "threshold": one.threshold,
-                "outcome": one.outcome.name,
-                "advice": one.outcome.value,
-                "value": one.value,
-                "lower": one.lower,
-                "beyond": one.beyond,
-                "baseline": one.baseline,
-                "baseline_supports": one.baseline_supports,
+                "over": flip.parameter.value,
+                "threshold": flip.threshold,
+                "outcome": flip.outcome.name,
+                "advice": flip.outcome.value,
+                "value": flip.value,
+                "lower": flip.lower,
+                "beyond": flip.beyond,
+                "baseline": flip.baseline,
+                "baseline_supports": flip.baseline_supports,
             }
-            for one in flips
+            for flip in flips
         ],
         "rows_needed": None
         if rows is None
@@ -182,7 +180,9 @@ def sensitivity_document(
             "rows": rows.rows,
             "slower": rows.slower,
             "floor": rows.floor,
-            "points": [{"rows": one.rows, "width": _finite(one.width), "status": one.status.name} for one in rows.points],
+            "points": [
+                {"rows": point.rows, "width": finite_or_none(point.width), "status": point.status.name} for point in rows.points
+            ],
         },
     }
 
@@ -205,11 +205,3 @@ def _heading(curve: Curve) -> str:
 def _round(count: int) -> int:
     """Two digits: more would pretend."""
     return int(float(f"{count:.1e}"))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False)

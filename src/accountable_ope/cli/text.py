@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..bounds.diagnosis import Correction, CorrectionStatus, Diagnosis, Verdict
+from ..bounds.correction import Correction, CorrectionStatus
+from ..bounds.diagnosis import Diagnosis, Verdict
 from ..bounds.interval import Interval, Status
 from ..io.parquet import TransitionFile
 from ..programs.certificate import SolveStatus
@@ -29,8 +30,7 @@ def print_ladder(
     first = intervals[0]
     discount = first.assumptions.discount
     scale = 1.0 if discount == 1 else 1 - discount
-    table = Table(title=f"{first.estimand}, {100 * (1 - first.delta):g}% confidence", title_justify="left")
-    table.box, table.padding, table.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
+    table = titled_table(f"{first.estimand}, {100 * (1 - first.delta):g}% confidence")
     table.add_column("radius", no_wrap=True)
     table.add_column("value", no_wrap=True)
     if discount not in (0, 1):
@@ -42,8 +42,7 @@ def print_ladder(
         cells = [interval.radius.name, _ends(interval, 1.0)]
         if discount not in (0, 1):
             cells.append(_ends(interval, scale))
-        style = STYLE[interval.status]
-        cells += [interval.guarantee.value, f"[{style}]{interval.status.name}[/]", interval.radius.uses]
+        cells += [interval.guarantee.value, status_text(interval.status), interval.radius.uses]
         table.add_row(*cells)
     console.print(table)
     for label, value in (("Truth (known for this dataset)", truth), ("The behavior policy itself, to beat", to_beat)):
@@ -53,6 +52,16 @@ def print_ladder(
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat))
     print_details(console, intervals)
+
+
+def titled_table(title: str, gap: int = 1) -> Table:
+    """An empty table with a line below its head and `gap` blanks between columns."""
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
+
+
+def status_text(status: Status) -> str:
+    """Its name, in its color."""
+    return f"[{STYLE[status]}]{status.name}[/]"
 
 
 def number_text(value: float) -> str:
@@ -72,7 +81,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
             console.print(f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.")
     for status in (s for s in Status if any(interval.status is s for interval in intervals)):
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
-        console.print(f"\n[{STYLE[status]}]{status.name}[/] ({names}): {status.value}")
+        console.print(f"\n{status_text(status)} ({names}): {status.value}")
     for part in best.certificates:
         if not part.consistent:
             console.print(

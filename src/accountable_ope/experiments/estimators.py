@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..bounds.diagnosis import CorrectionStatus, correct
+from ..bounds.correction import CorrectionStatus, correct
 from ..bounds.interval import Status
 from ..classes.features import RandomFourier
 from ..classes.linear_q import LinearQ

@@ -278,18 +278,18 @@ def select_neural_features(
             policy,
             discount=discount,
             kernel=kernel,
-            dimension=one.dimension,
-            hidden=one.hidden,
+            dimension=candidate.dimension,
+            hidden=candidate.hidden,
             steps=steps,
             batch=batch,
             learning_rate=learning_rate,
             ridge=ridge,
             held_out=held_out,
             restarts=restarts,
-            seed=one.seed,
+            seed=candidate.seed,
             progress=part_of(progress, index / len(listed), (index + 1) / len(listed)),
         )
-        for index, one in enumerate(listed)
+        for index, candidate in enumerate(listed)
     ]
     order = sorted(range(len(listed)), key=lambda index: trainings[index].held_out_loss)
     return NeuralSelection(tuple(listed[i] for i in order), tuple(trainings[i] for i in order), keep)

@@ -92,9 +92,9 @@ class ProductTiles:
 
     def fill(self, rows: slice, columns: slice, out: Tile) -> None:
         self._first.fill(rows, columns, out)
-        other = np.empty_like(out)
-        self._second.fill(rows, columns, other)
-        np.multiply(out, other, out=out)
+        factor = np.empty_like(out)
+        self._second.fill(rows, columns, factor)
+        np.multiply(out, factor, out=out)
 
 
 def _exp(tile: Tile, *, clip: bool) -> None:

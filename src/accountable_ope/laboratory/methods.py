@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from ..bounds.asymptotic import anderson_rubin_of, sandwich_of
+from ..bounds.anderson_rubin import anderson_rubin_of
 from ..bounds.evaluation import Evaluation, evaluate
 from ..bounds.interval import Status
+from ..bounds.sandwich import sandwich_of
 from ..errors import InvalidInput
 from ..kernels.kernel import FiniteRank
 from ..kernels.products import TileOptions

@@ -295,8 +295,8 @@ def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> Flo
 
 
 def _finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branch]:
-    for index, one in enumerate(vectors):
-        yield Branch(np.broadcast_to(one, (len(weights), len(one))), weights[:, index], index)
+    for index, vector in enumerate(vectors):
+        yield Branch(np.broadcast_to(vector, (len(weights), len(vector))), weights[:, index], index)
 
 
 def _answer(values: ArrayLike, name: str, shape: tuple[int, int]) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
-from ..validation import BoolArray, FloatArray, IntArray, frozen, matrix, own, plural, raw_array, same_rows, vector
+from ..validation import BoolArray, FloatArray, IntArray, frozen, matrix, plural, private_copy, raw_array, same_rows, vector
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -199,7 +199,7 @@ class StartStates:
 def _actions(values: ArrayLike) -> IntArray | FloatArray:
     raw = raw_array(values)
     if raw.dtype.kind in "iub" and raw.ndim == 1:
-        indices = own(raw, np.int64)
+        indices = private_copy(raw, np.int64)
         if len(indices) and indices.min() < 0:
             raise InvalidInput(f"`actions` must be indices from 0. Got {int(indices.min())} in row {int(indices.argmin())}.")
         return indices

@@ -102,10 +102,10 @@ class ConstraintSet:
     def others(self) -> tuple[Constraint, ...]:
         """Ball and boxes, in theta and, where something is unseen, its norm."""
         mask = self.penalized if self.unseen is None else np.append(self.penalized, True)
-        found = [] if self.norm_bound is None else [ball(mask, self.norm_bound)]
+        constraints = [] if self.norm_bound is None else [ball(mask, self.norm_bound)]
         if self.box is not None:
-            found.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.radius))
-        return (*found, *self.rows)
+            constraints.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.radius))
+        return (*constraints, *self.rows)
 
     def objectives(self, objective: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What is to be largest for the upper and for the lower end; what is unseen helps either."""

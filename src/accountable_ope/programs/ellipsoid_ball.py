@@ -275,17 +275,17 @@ class _TwoMultipliers:
         nu, t, inverse = self._ball_multiplier(mu, guess)
         excess = self.t0 - t
         pull = self.g * excess
-        own = float(pull.dot(excess))
+        loss = float(pull.dot(excess))
         velocity, drift = pull * inverse, 0.0
         if nu > 0:
             weighted = t * inverse
             drift = float(weighted.dot(pull)) / max(float(weighted.dot(t)), 1e-300)
             velocity -= drift * weighted
         # t maximizes the Lagrangian at (nu, mu), so the Lagrangian at t is the dual value; rounding of t enters squared.
-        value = float(self.c.dot(t)) + nu * (1 - float(t.dot(t))) + mu * (self.s - own) + self.free_value
+        value = float(self.c.dot(t)) + nu * (1 - float(t.dot(t))) + mu * (self.s - loss) + self.free_value
         free = self.free_length2 / (4 * mu)
         slope = -2 * (float(pull.dot(velocity)) + free / mu**2)
-        return _DualPoint(nu, t, value + free, own + free / mu, slope, drift, velocity)
+        return _DualPoint(nu, t, value + free, loss + free / mu, slope, drift, velocity)
 
     def _ball_multiplier(self, mu: float, guess: float) -> tuple[float, FloatArray, FloatArray]:
         """nu >= 0 with ||t|| = 1, t = (c/2 + mu g t0) / (nu + mu g), or 0 when the ball is not reached; t and 1 / (nu + mu g).

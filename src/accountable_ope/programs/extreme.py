@@ -71,12 +71,12 @@ class FeasibleSet:
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
         """Ball and box."""
-        found = []
+        constraints = []
         if self.norm_bound is not None:
-            found.append(Constraint(Role.BALL, self.decomposition.squared_norm, self.norm_bound**2))
+            constraints.append(Constraint(Role.BALL, self.decomposition.squared_norm, self.norm_bound**2))
         if self.box is not None:
-            found.append(self.box)
-        return tuple(found)
+            constraints.append(self.box)
+        return tuple(constraints)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:

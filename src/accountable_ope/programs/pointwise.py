@@ -20,21 +20,19 @@ each a quadratic of its own. These add curvature, so the bound is tighter than l
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, MissingExtra
+from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
+from .cones import maximize_over_cones
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
 from .multipliers import maximize_dual
 from .quadratic import Quadratic
-
-UNIT = float(np.finfo(np.float64).eps)
 
 CANDIDATES = 10
 """Violated rows that are looked at for each one that is added."""
@@ -50,9 +48,6 @@ SINGLE_ENTRIES = 200_000
 
 ENOUGH = 1e-3
 """Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
-
-CONE_TOLERANCE = 1e-9
-"""What the cone solver aims at: a matter of tightness only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +152,8 @@ class PointwiseBound:
     @property
     def multipliers(self) -> FloatArray:
         """Those of the quadratics, without that of the averaged box."""
-        found = self.certificate.multipliers
-        return found[:-1] if len(self.rows) else found
+        multipliers = self.certificate.multipliers
+        return multipliers[:-1] if len(self.rows) else multipliers
 
     def check(self, rows: PointwiseRows, tolerance: float = 1e-6) -> CertificateCheck:
         """Compute the bound again from the quadratics, the rows and the multipliers alone."""
@@ -166,8 +161,8 @@ class PointwiseBound:
             if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
                 return CertificateCheck(False, math.nan, "the weight of a row is negative or not finite")
             stored, again = self.certificate.constraints[-1], rows.averaged(self.rows, self.weights)
-            q, other = stored.quadratic, again.quadratic
-            same = np.array_equal(q.A, other.A) and np.array_equal(q.a, other.a) and q.a0 == other.a0
+            kept, rebuilt = stored.quadratic, again.quadratic
+            same = np.array_equal(kept.A, rebuilt.A) and np.array_equal(kept.a, rebuilt.a) and kept.a0 == rebuilt.a0
             if not (same and stored.limit == again.limit):
                 return CertificateCheck(False, math.nan, "the averaged box is not that of the rows and their weights")
         return self.certificate.check(tolerance)
@@ -237,8 +232,8 @@ def with_rows(
         return _result(best, weights, theta, done, rows, tolerance)
     if stage.bound < best.bound:
         best, weights = _certificate(c, stage), stage.weights
-    convex = all(_convex(one.quadratic) for one in constraints)
-    without, theta, found = best.bound, stage.theta, None
+    convex = all(_convex(constraint.quadratic) for constraint in constraints)
+    without, theta, proposal = best.bound, stage.theta, None
     index = np.flatnonzero(stage.weights)
     active = np.concatenate([index, index + len(weights)])
     most = len(c) if convex else min(len(c), 1 + SINGLE_ENTRIES // len(c) ** 2)
@@ -247,16 +242,16 @@ def with_rows(
         if not len(new):
             break
         active = np.concatenate([active, new])
-        found = _solve_cones(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
-        if found is None:
+        proposal = _propose(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
+        if proposal is None:
             break
         done += 1
-        if found.empty:
+        if proposal.empty:
             break
-        stage = _stage(c, constraints, rows, found.weights, found.multipliers)
+        stage = _stage(c, constraints, rows, proposal.weights, proposal.multipliers)
         if stage is None:
             break
-        theta, gain = found.theta, best.bound - stage.bound
+        theta, gain = proposal.theta, best.bound - stage.bound
         if gain > 0:
             best, weights = _certificate(c, stage), stage.weights
         if not convex and gain <= ENOUGH * (without - best.bound):
@@ -264,10 +259,10 @@ def with_rows(
         counts = stage.weights[active % len(weights)] > SMALL * stage.weights.max()
         active = active[counts | (rows.violations(theta)[active] > -NEAR)]
     # A set that is empty shows in the cone solver's verdict or, without one, in a bound that no point comes near.
-    if found is not None and (found.empty or (not convex and best.point is None)):
-        proof = _refutation(c, constraints, rows, found)
+    if proposal is not None and (proposal.empty or (not convex and best.point is None)):
+        proof = _refutation(c, constraints, rows, proposal)
         if proof is not None:
-            best, weights, theta = proof, found.weights, None
+            best, weights, theta = proof, proposal.weights, None
     return _result(best, weights, theta, done, rows, tolerance)
 
 
@@ -313,7 +308,7 @@ def _row_multipliers(stage: _Stage) -> FloatArray:
 
 def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> FloatArray:
     """t / |limit|, with the t that is best where all limits count alike: 4 t^2 (number of constraints) = c'H^{-1}c at t = 1."""
-    unit = 1 / np.array([max(abs(one.limit), 1e-300) for one in constraints])
+    unit = 1 / np.array([max(abs(constraint.limit), 1e-300) for constraint in constraints])
     found = lagrangian(Quadratic.linear(c), constraints, unit)
     return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
 
@@ -341,60 +336,6 @@ def _spread(vectors: FloatArray, count: int) -> IntArray:
     return np.asarray(pivots[:count], dtype=np.int64)
 
 
-class _Frame(NamedTuple):
-    """theta = center + basis y, where the set lies in the unit ball of y. Along the unit vector `up` c'theta grows by `rise`."""
-
-    center: FloatArray
-    basis: FloatArray
-    up: FloatArray
-    rise: float
-
-
-def _frame(c: FloatArray, stage: _Stage) -> _Frame | None:
-    """Coordinates in which the constraints are well scaled: those of the ellipsoid sum_j alpha_j (q_j - limit_j) <= 0.
-
-    With H = sum_j alpha_j A_j it is (theta - center)'H (theta - center) <= radius^2 = sum_j alpha_j (limit_j - q_j(center)).
-    """
-    from scipy.linalg import solve_triangular
-
-    found = lagrangian(Quadratic.linear(c), stage.program, stage.multipliers)
-    if found is None:
-        return None
-    center = found.theta - 0.5 * found.solve(c)
-    room = np.array([one.limit - one.quadratic(center) for one in stage.program])
-    square = float(stage.multipliers @ room)
-    if not (math.isfinite(square) and square > 0):
-        return None
-    basis = math.sqrt(square) * solve_triangular(found.factor, np.diag(found.scale), lower=True, check_finite=False).T
-    rise = float(np.linalg.norm(basis.T @ c))
-    return _Frame(center, basis, basis.T @ c / rise, rise)
-
-
-class _Cone(NamedTuple):
-    """||matrix y - shift|| <= 1, the constraint in the coordinates of a frame divided by its radius."""
-
-    matrix: FloatArray
-    shift: FloatArray
-    radius: float
-
-
-def _cone(constraint: Constraint, frame: _Frame) -> _Cone:
-    """Eigenvalues at the level of rounding are dropped and the limit raised by what that may change inside the unit ball."""
-    q, center, basis = constraint.quadratic, frame.center, frame.basis
-    A = basis.T @ q.A @ basis
-    a = basis.T @ (q.a - q.A @ center)
-    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
-    kept = values > 64 * len(values) * UNIT * float(np.abs(values).max(initial=0.0))
-    part = vectors.T @ a
-    root = np.sqrt(values[kept])
-    shift = part[kept] / root
-    raised = 2 * float(np.linalg.norm(part[~kept])) + max(0.0, -float(values.min(initial=0.0)))
-    square = float(shift @ shift)
-    room = constraint.limit - q(center) + square + raised
-    radius = math.sqrt(max(room, 64 * UNIT * (abs(constraint.limit) + abs(q(center)) + square), 1e-300))
-    return _Cone((vectors[:, kept] * root).T / radius, shift / radius, radius)
-
-
 class _Proposal(NamedTuple):
     """A maximizer, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
 
@@ -414,7 +355,7 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     start = 1e-3 * _first_multipliers(c, program)
     # With the multipliers of the stage the matrix is positive definite; only what is convex may be raised without a look at it.
     before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
-    start = np.where([_convex(one.quadratic) for one in program], np.maximum(start, before), before)
+    start = np.where([_convex(constraint.quadratic) for constraint in program], np.maximum(start, before), before)
     dual = maximize_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
     if dual is None:
         return None
@@ -424,62 +365,39 @@ def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) 
     return _Proposal(dual.theta, np.append(dual.multipliers[:count], total), weights, empty=False)
 
 
-def _solve_cones(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
-    """max c'theta over the quadratics, all convex, and the active rows, by Clarabel in the coordinates of the frame."""
-    from scipy.sparse import csc_matrix
-
-    clarabel = _clarabel()
-    frame = _frame(c, stage)
-    if frame is None:
-        return None
-    cones = [_cone(one, frame) for one in stage.constraints]
+def _propose(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
+    """Weights of the active rows by the cone solver, where all quadratics are convex."""
     # A side of a row is  sign f'theta <= sign limit.
     index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
     half = 0.5 * (rows.high[index] - rows.low[index])
     features = (sign / half)[:, None] * rows.features[index]
     limits = sign / half * np.where(sign > 0, rows.high[index], rows.low[index])
-    blocks, right, shapes = [], [], []
-    for cone in cones:
-        blocks += [np.zeros((1, len(c))), -cone.matrix]
-        right += [np.ones(1), -cone.shift]
-        shapes.append(clarabel.SecondOrderConeT(1 + len(cone.shift)))
-    blocks.append(features @ frame.basis)
-    right.append(limits - features @ frame.center)
-    shapes.append(clarabel.NonnegativeConeT(len(active)))
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_iter = False, steps
-    settings.direct_solve_method = "qdldl"  # one thread: the fastest of its methods here, and the same answer everywhere
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CONE_TOLERANCE
-    nothing = csc_matrix((len(c), len(c)))
-    solver = clarabel.DefaultSolver(nothing, -frame.up, csc_matrix(np.vstack(blocks)), np.concatenate(right), shapes, settings)
-    solution = solver.solve()
-    y, z, empty = np.array(solution.x), np.array(solution.z), "PrimalInfeasible" in str(solution.status)
-    if not (np.isfinite(z).all() and (empty or np.isfinite(y).all())):
+    solution = maximize_over_cones(c, stage.constraints, (features, limits), (stage.program, stage.multipliers), steps)
+    if solution is None:
         return None
-    z = frame.rise * np.maximum(z, 0.0)
-    heads = np.cumsum([0] + [1 + len(cone.shift) for cone in cones])
-    multipliers = np.array([0.5 * z[head] / cone.radius**2 for head, cone in zip(heads[:-1], cones, strict=True)])
     weights = np.zeros(len(rows.features))
-    np.add.at(weights, index, 0.5 * z[heads[-1] :] / half**2)
+    np.add.at(weights, index, 0.5 * solution.row_multipliers / half**2)
     # Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter.
     weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
     total = float(weights.sum())
     if total == 0:
         return None
-    return _Proposal(frame.center + frame.basis @ y, np.append(multipliers, total), weights / total, empty)
+    return _Proposal(solution.theta, np.append(solution.multipliers, total), weights / total, solution.empty)
 
 
-def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, found: _Proposal) -> Certificate | None:
+def _refutation(
+    c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, proposal: _Proposal
+) -> Certificate | None:
     """The proof that the set is empty, if these multipliers lead to one: the least loss over all else exceeds its limit."""
-    place = next((j for j, one in enumerate(constraints) if one.role is Role.LOSS), None)
+    place = next((j for j, constraint in enumerate(constraints) if constraint.role is Role.LOSS), None)
     if place is None:
         return None
-    index = np.flatnonzero(found.weights)
-    program = (*constraints, rows.averaged(index, found.weights[index]))
+    index = np.flatnonzero(proposal.weights)
+    program = (*constraints, rows.averaged(index, proposal.weights[index]))
     loss, others = program[place], program[:place] + program[place + 1 :]
-    shares = found.multipliers * np.array([max(abs(one.limit), 1e-300) for one in program])
+    shares = proposal.multipliers * np.array([max(abs(constraint.limit), 1e-300) for constraint in program])
     # A proof that hardly needs the loss has a small multiplier of it, which is kept from being too small to divide by.
-    scaled = found.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
+    scaled = proposal.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
     scaled = np.delete(scaled, place)
     direct = lagrangian(loss.quadratic, others, scaled)
     if direct is not None and direct.value > loss.limit:
@@ -493,7 +411,7 @@ def _refutation(c: FloatArray, constraints: tuple[Constraint, ...], rows: Pointw
 def _certificate(c: FloatArray, stage: _Stage) -> Certificate:
     """The bound of a stage, with the end of the path of its multipliers where that is a point of the program."""
     point, size = stage.theta, abs(stage.bound) + float(np.abs(c) @ np.abs(stage.theta))
-    inside = all(one.quadratic(point) <= one.limit for one in stage.program)
+    inside = all(constraint.quadratic(point) <= constraint.limit for constraint in stage.program)
     status = SolveStatus.OPTIMAL if inside and stage.bound - float(c @ point) <= 1e-6 * size else SolveStatus.BOUND_ONLY
     return Certificate(c, stage.program, stage.multipliers, stage.bound, point if inside else None, status)
 
@@ -511,10 +429,3 @@ def _convex(q: Quadratic) -> bool:
     """Whether no eigenvalue is negative beyond rounding."""
     values = np.linalg.eigvalsh(0.5 * (q.A + q.A.T))
     return bool(values[0] >= -1e-12 * len(values) * abs(values[-1]))
-
-
-def _clarabel() -> Any:
-    try:
-        return importlib.import_module("clarabel")
-    except ImportError as error:
-        raise MissingExtra('The pointwise value box needs Clarabel: pip install "accountable-ope[pointwise]".') from error

@@ -65,7 +65,7 @@ class Tightening:
                     and only the ball or the box closes it.
     """
 
-    tight: ConstraintSet
+    constraints: ConstraintSet
     rounds: tuple[Round, ...]
     steps: tuple[Step, ...]
     ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
@@ -74,7 +74,7 @@ class Tightening:
     @property
     def level(self) -> float:
         """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""
-        last, evidence = self.rounds[-1], self.tight.evidence[0]
+        last, evidence = self.rounds[-1], self.constraints.evidence[0]
         return evidence.bound(last.residual_bound, last.variance / evidence.count)
 
     def summary(self) -> str:
@@ -90,53 +90,55 @@ class Tightening:
 
     def check(self, upper: Certificate, lower: Certificate) -> bool:
         """Every range and variance follows from the proofs of the round before, and the constraints of the ends from them."""
-        known = [self.tight.begin()]
+        known = [self.constraints.begin()]
         for step, claimed in zip(self.steps, self.rounds[1:], strict=False):
-            known.append(after(self.tight, known[-1], step))
+            known.append(after(self.constraints, known[-1], step))
             if known[-1].residual_bound > claimed.residual_bound * (1 + 1e-9):
                 return False
-            if known[-1].variances[0] > claimed.variance * self.tight.evidence[0].count * (1 + 1e-9):
+            if known[-1].variances[0] > claimed.variance * self.constraints.evidence[0].count * (1 + 1e-9):
                 return False
         for certificate, (number, rates) in zip((upper, lower), self.ends, strict=False):
             if certificate.status in (SolveStatus.EMPTY, SolveStatus.UNBOUNDED):
                 continue
-            rebuilt = self.tight.constraints(self.tight.squares(known[number]), rates)
+            rebuilt = self.constraints.constraints(self.constraints.squares(known[number]), rates)
             if not all(_same(a, b) for a, b in zip(rebuilt, certificate.constraints, strict=True)):
                 return False
         return True
 
 
-def _same(one: Constraint, other: Constraint) -> bool:
-    a, b = one.quadratic, other.quadratic
+def _same(rebuilt: Constraint, stored: Constraint) -> bool:
+    a, b = rebuilt.quadratic, stored.quadratic
     return (
         np.allclose(a.A, b.A, rtol=1e-9, atol=0)
         and np.allclose(a.a, b.a, rtol=1e-9, atol=0)
-        and one.limit <= other.limit * (1 + 1e-9)
+        and rebuilt.limit <= stored.limit * (1 + 1e-9)
     )
 
 
-def after(tight: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
+def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
     """What the proofs of a step say, given what was known."""
-    squares = tight.squares(known)
+    squares = feasible.squares(known)
     variances = []
-    for one, before, proof in zip(tight.evidence, known.variances, step.variances, strict=True):
+    for evidence, before, proof in zip(feasible.evidence, known.variances, step.variances, strict=True):
         largest = before
         if proof is not None:
-            value, _ = lagrangian_value(one.variance_goal(), tight.constraints(squares, proof.rates), proof.multipliers)
-            hidden = tight.radius * one.missed[1] + one.gap[1]
-            largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * one.count**2)
+            value, _ = lagrangian_value(evidence.variance_goal(), feasible.constraints(squares, proof.rates), proof.multipliers)
+            hidden = feasible.radius * evidence.missed[1] + evidence.gap[1]
+            largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * evidence.count**2)
         variances.append(largest)
     bound = known.residual_bound
-    ellipsoids = ellipsoids_around((tight.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
+    ellipsoids = ellipsoids_around((feasible.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
     if ellipsoids:
-        bound = min(bound, tight.range.over(ellipsoids, tight.radius))
-    reduced = (min(v, one.count * (bound * one.reach) ** 2) for v, one in zip(variances, tight.evidence, strict=True))
+        bound = min(bound, feasible.range.over(ellipsoids, feasible.radius))
+    reduced = (
+        min(v, evidence.count * (bound * evidence.reach) ** 2) for v, evidence in zip(variances, feasible.evidence, strict=True)
+    )
     return KnownBounds(bound, tuple(reduced))
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:
     """{theta: sum_j alpha_j (q_j(theta) - limit_j) <= 0} holds the set, for any multipliers alpha."""
-    found = []
+    ellipsoids = []
     for constraints, multipliers in proofs:
         used = [(c, a) for c, a in zip(constraints, multipliers.tolist(), strict=True) if a > 0]
         if not used:
@@ -153,5 +155,5 @@ def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]
             continue  # rounding could move it; the set lies in the others all the same
         size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ center**2)
         squared = room + float(h @ center) + 1e-12 * len(h) * size
-        found.append(Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
-    return found
+        ellipsoids.append(Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
+    return ellipsoids

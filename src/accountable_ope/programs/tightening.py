@@ -45,7 +45,7 @@ class _Solved:
     @property
     def totals(self) -> tuple[float, ...]:
         """The multipliers of each evidence, added up over its rates."""
-        ends = np.cumsum([len(own) for own in self.proof.rates])
+        ends = np.cumsum([len(rates) for rates in self.proof.rates])
         return tuple(float(part.sum()) for part in np.split(self.proof.multipliers, ends)[: len(ends)])
 
 
@@ -58,35 +58,35 @@ class _Hints:
 
 
 def tighten(
-    tight: ConstraintSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
+    feasible: ConstraintSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
 ) -> tuple[Certificate, Certificate, Tightening]:
     """Both ends (the largest upward'theta and downward'theta) and the iteration that led to them.
 
     `inside` is a point of small loss, for the size of things. Any number of rounds is valid; the best end of all rounds is kept.
     """
-    known = tight.begin()
-    empty = prove_empty(tight, known, inside)
+    known = feasible.begin()
+    empty = prove_empty(feasible, known, inside)
     history: list[Round] = []
     steps: list[Step] = []
     best: list[Certificate | None] = [None, None]
     ends: list[tuple[int, tuple[FloatArray, ...]]] = [(0, ()), (0, ())]
-    hints = _Hints((None, None), tuple(None for _ in tight.evidence))
+    hints = _Hints((None, None), tuple(None for _ in feasible.evidence))
     for number in range(rounds):
-        squares = tight.squares(known)
+        squares = feasible.squares(known)
         goals = (upward, downward) if empty is None else ()
-        solved = [_solve(Quadratic.linear(c), tight, squares, inside, hint=hints.ends[k]) for k, c in enumerate(goals)]
-        for k, one in enumerate(solved):
-            if one is not None:
-                found, before = _certificate(goals[k], one, inside), best[k]
-                if before is None or found.bound < before.bound:
-                    best[k], ends[k] = found, (number, one.proof.rates)
-        here = [one for one in solved if one is not None]
+        solved = [_solve(Quadratic.linear(c), feasible, squares, inside, hint=hints.ends[k]) for k, c in enumerate(goals)]
+        for k, solution in enumerate(solved):
+            if solution is not None:
+                certificate, before = _certificate(goals[k], solution, inside), best[k]
+                if before is None or certificate.bound < before.bound:
+                    best[k], ends[k] = certificate, (number, solution.proof.rates)
+        here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(_record(known, squares[0], rate, tight.evidence[0].count, best))
+        history.append(_record(known, squares[0], rate, feasible.evidence[0].count, best))
         if len(here) < 2 or number + 1 == rounds or _crossed(best):
             break
-        step, variances = _shrink(tight, squares, inside, here, hints.variances)
-        shrunk = after(tight, known, step)
+        step, variances = _shrink(feasible, squares, inside, here, hints.variances)
+        shrunk = after(feasible, known, step)
         if not _smaller(shrunk, known):
             break
         hints = _Hints((here[0], here[1]), variances)
@@ -95,43 +95,43 @@ def tighten(
     upper, lower = best
     if upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
-    identification = _identification(tight.evidence[0], history[-1].rate)
-    tightening = Tightening(tight, tuple(history), tuple(steps), tuple(ends), identification)
+    identification = _identification(feasible.evidence[0], history[-1].rate)
+    tightening = Tightening(feasible, tuple(history), tuple(steps), tuple(ends), identification)
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
-    return upper or _unbounded(tight, upward), lower or _unbounded(tight, downward), tightening
+    return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
 
 
-def prove_empty(tight: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
+def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
     """A proof that no theta meets a joint constraint within ball and box, or None."""
-    for one, squared in zip(tight.evidence, tight.squares(known), strict=True):
-        variance = one.variance(inside[: len(one.variance.a)]) * one.count**2
-        affine = squared.touching(variance) if tight.joint else squared.at(0.0)
-        loss = one.constraint(affine.level, affine.rate, tight.radius)
-        if loss.quadratic(inside) <= loss.limit or not tight.others:
+    for evidence, squared in zip(feasible.evidence, feasible.squares(known), strict=True):
+        variance = evidence.variance(inside[: len(evidence.variance.a)]) * evidence.count**2
+        affine = squared.touching(variance) if feasible.joint else squared.at(0.0)
+        loss = evidence.constraint(affine.level, affine.rate, feasible.radius)
+        if loss.quadratic(inside) <= loss.limit or not feasible.others:
             continue
         size = max(abs(loss.quadratic(inside)), abs(loss.limit))
-        start = np.array([size / max(c.limit, 1e-300) for c in tight.others])
-        dual = maximize_dual(loss.quadratic, tight.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
+        start = np.array([size / max(c.limit, 1e-300) for c in feasible.others])
+        dual = maximize_dual(loss.quadratic, feasible.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
         if dual is not None and dual.bound > loss.limit:
             multipliers = np.concatenate([[1.0], dual.multipliers])
-            return Certificate(inside * 0, (loss, *tight.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
+            return Certificate(inside * 0, (loss, *feasible.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
     return None
 
 
-def least_norm_of_rounds(tight: ConstraintSet, inside: FloatArray, ball: Quadratic) -> float | None:
+def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quadratic) -> float | None:
     """A lower bound of the norm of every Q that meets the joint constraints and the box; None where none does."""
-    known = tight.begin()
-    if prove_empty(tight, known, inside) is not None:
+    known = feasible.begin()
+    if prove_empty(feasible, known, inside) is not None:
         return None
-    largest = tight.range.largest_value
-    solved = _solve(ball, tight, tight.squares(known), inside, absolute_gap=1e-10 * largest**2)
+    largest = feasible.range.largest_value
+    solved = _solve(ball, feasible, feasible.squares(known), inside, absolute_gap=1e-10 * largest**2)
     return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
 
 
 def _solve(
     goal: Quadratic,
-    tight: ConstraintSet,
+    feasible: ConstraintSet,
     squares: Sequence[SquaredEnvelope],
     inside: FloatArray,
     gap: float = 1e-6,
@@ -142,19 +142,19 @@ def _solve(
 
     hint: a solution of the same goal in the round before, from which to begin.
     """
-    pairs = zip(tight.evidence, squares, strict=True)
-    choices = [_first_rates(one, squared, inside, tight.joint) for one, squared in pairs]
+    pairs = zip(feasible.evidence, squares, strict=True)
+    choices = [_first_rates(evidence, squared, inside, feasible.joint) for evidence, squared in pairs]
     start: FloatArray | None = None
     if hint is not None:
         start = np.concatenate(
             [np.full(len(rates), total / len(rates)) for rates, total in zip(choices, hint.totals, strict=True)]
-            + [hint.proof.multipliers[len(hint.proof.multipliers) - len(tight.others) :]]
+            + [hint.proof.multipliers[len(hint.proof.multipliers) - len(feasible.others) :]]
         )
     best: _Solved | None = None
-    for attempt in range(REFINEMENTS if tight.joint else 1):
-        constraints = tight.constraints(squares, choices)
+    for attempt in range(REFINEMENTS if feasible.joint else 1):
+        constraints = feasible.constraints(squares, choices)
         if start is None:
-            start = _first_multipliers(goal, constraints, inside, tight.radius)
+            start = _first_multipliers(goal, constraints, inside, feasible.radius)
         wanted = gap if attempt else max(gap, 1e-3)
         dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
         if dual is None:
@@ -177,11 +177,11 @@ def _solve(
     return best
 
 
-def _first_rates(one: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
+def _first_rates(evidence: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
     """Rates that touch the envelope at the variance of a point of small loss, and at larger ones."""
     if not joint or squared.largest <= 0:
         return np.zeros(1)
-    center = one.variance(inside[: len(one.variance.a)]) * one.count**2
+    center = evidence.variance(inside[: len(evidence.variance.a)]) * evidence.count**2
     low = min(max(center, 1e-6 * squared.largest), squared.largest)
     touched = [squared.touching(v).rate for v in np.geomspace(low, squared.largest, 3)]
     return np.unique([*touched, squared.chord().rate])
@@ -197,7 +197,7 @@ def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], insid
 
 
 def _shrink(
-    tight: ConstraintSet,
+    feasible: ConstraintSet,
     squares: Sequence[SquaredEnvelope],
     inside: FloatArray,
     ends: Sequence[_Solved],
@@ -205,17 +205,17 @@ def _shrink(
 ) -> tuple[Step, tuple[_Solved | None, ...]]:
     """Proofs of the variances and of the range of the set that the constraints of this round leave."""
     solved = tuple(
-        _solve(one.variance_goal(), tight, squares, inside, gap=1e-3, hint=hint)
-        for one, hint in zip(tight.evidence, hints, strict=True)
+        _solve(evidence.variance_goal(), feasible, squares, inside, gap=1e-3, hint=hint)
+        for evidence, hint in zip(feasible.evidence, hints, strict=True)
     )
-    around = [*ends, *(one for one in solved if one is not None)]
-    ellipsoids = ellipsoids_around((one.constraints, one.proof.multipliers) for one in around)
-    for direction in tight.range.extremes(ellipsoids) if ellipsoids else ():  # where the range is decided, one of its own
-        own = _solve(Quadratic.linear(_padded(direction, len(inside))), tight, squares, inside, gap=1e-2)
-        if own is not None:
-            around.append(own)
-    variances = tuple(None if one is None else one.proof for one in solved)
-    return Step(variances, tuple(one.proof for one in around)), solved
+    around = [*ends, *(solution for solution in solved if solution is not None)]
+    ellipsoids = ellipsoids_around((solution.constraints, solution.proof.multipliers) for solution in around)
+    for direction in feasible.range.extremes(ellipsoids) if ellipsoids else ():  # where the range is decided, one of its own
+        farthest = _solve(Quadratic.linear(_padded(direction, len(inside))), feasible, squares, inside, gap=1e-2)
+        if farthest is not None:
+            around.append(farthest)
+    variances = tuple(None if solution is None else solution.proof for solution in solved)
+    return Step(variances, tuple(solution.proof for solution in around)), solved
 
 
 def _crossed(best: Sequence[Certificate | None]) -> bool:
@@ -277,12 +277,12 @@ def _emptied(empty: Certificate, objective: FloatArray) -> Certificate:
     return Certificate(objective, empty.constraints, empty.multipliers, empty.bound, None, SolveStatus.EMPTY)
 
 
-def _unbounded(tight: ConstraintSet, objective: FloatArray) -> Certificate:
-    return Certificate(objective, tight.others, np.zeros(len(tight.others)), math.inf, None, SolveStatus.UNBOUNDED)
+def _unbounded(feasible: ConstraintSet, objective: FloatArray) -> Certificate:
+    return Certificate(objective, feasible.others, np.zeros(len(feasible.others)), math.inf, None, SolveStatus.UNBOUNDED)
 
 
-def _identification(one: Evidence, rate: float) -> float:
-    values = np.linalg.eigvalsh(difference(one.squared, one.variance, rate).A)
+def _identification(evidence: Evidence, rate: float) -> float:
+    values = np.linalg.eigvalsh(difference(evidence.squared, evidence.variance, rate).A)
     return float(values[0] / values[-1]) if values[-1] > 0 else -1.0
 
 

@@ -41,11 +41,11 @@ def coverage_figure(rows: Sequence[Coverage]) -> Figure:
             above.set_axis_off()
             below.set_axis_off()
             continue
-        own = [row for row in rows if row.family == families[place]]
-        _draw_coverage(above, own, methods, claim)
-        _draw_width(below, own, methods, narrowest)
+        panel_rows = [row for row in rows if row.family == families[place]]
+        _draw_coverage(above, panel_rows, methods, claim)
+        _draw_width(below, panel_rows, methods, narrowest)
         above.set_title(families[place], loc="left", fontsize=9, fontweight="bold", pad=3)
-        above.set_title(own[0].data_kind, loc="right", fontsize=8, color=GREY, pad=3)
+        above.set_title(panel_rows[0].data_kind, loc="right", fontsize=8, color=GREY, pad=3)
         for panel, name in ((above, "covered"), (below, "width")):
             panel.set_xscale("log")
             tidy(panel, labelsize=7)
@@ -64,19 +64,19 @@ def coverage_figure(rows: Sequence[Coverage]) -> Figure:
 def _lines(rows: Sequence[Coverage], methods: Sequence[str]) -> Iterator[tuple[int, list[Coverage]]]:
     """The rows of each method that has some, by n, with its number."""
     for index, method in enumerate(methods):
-        own = sorted((row for row in rows if row.method == method), key=lambda row: row.n)
-        if own:
-            yield index, own
+        line = sorted((row for row in rows if row.method == method), key=lambda row: row.n)
+        if line:
+            yield index, line
 
 
 def _draw_coverage(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], claim: str) -> None:
     axes.axhline(1 - rows[0].delta, color=GREY, linestyle=DASHES, linewidth=1, label=claim, zorder=1)
-    for index, own in _lines(rows, methods):
+    for index, line in _lines(rows, methods):
         # Most lines lie on 1: a small shift keeps their bars apart.
         shift = 1.3 ** ((index + 0.5) / len(methods) - 0.5)
-        bars = [[row.fraction - row.low for row in own], [row.high - row.fraction for row in own]]
+        bars = [[row.fraction - row.low for row in line], [row.high - row.fraction for row in line]]
         axes.errorbar(
-            [shift * row.n for row in own], [row.fraction for row in own], yerr=bars, label=own[0].method, elinewidth=0.8,
+            [shift * row.n for row in line], [row.fraction for row in line], yerr=bars, label=line[0].method, elinewidth=0.8,
             capsize=1.5, **STYLES[index % len(STYLES)],
         )  # fmt: skip
     # Each family has its own scale: where one method fails badly, the others should not shrink to a line elsewhere.
@@ -85,8 +85,8 @@ def _draw_coverage(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], 
 
 
 def _draw_width(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], narrowest: float) -> None:
-    for index, own in _lines([row for row in rows if row.width > 0], methods):
-        axes.plot([row.n for row in own], [row.width for row in own], **STYLES[index % len(STYLES)])
+    for index, line in _lines([row for row in rows if row.width > 0], methods):
+        axes.plot([row.n for row in line], [row.width for row in line], **STYLES[index % len(STYLES)])
     axes.set_yscale("log")
     axes.set_ylim(narrowest, 1.6)
     axes.yaxis.set_major_formatter("{x:g}")

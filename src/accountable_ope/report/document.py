@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bounds.diagnosis import Correction, Diagnosis
+from ..bounds.correction import Correction
+from ..bounds.diagnosis import Diagnosis
 from ..bounds.interval import ClassCertificates, Interval
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm
@@ -45,10 +46,10 @@ def interval_document(interval: Interval) -> Document:
         "guarantee": interval.guarantee.value,
         "status": interval.status.name,
         "advice": interval.status.value,
-        "lower": _finite(interval.lower),
-        "upper": _finite(interval.upper),
-        "normalized": [_finite(end) for end in interval.normalized],
-        "unclipped": [_finite(end) for end in interval.unclipped],
+        "lower": finite_or_none(interval.lower),
+        "upper": finite_or_none(interval.upper),
+        "normalized": [finite_or_none(end) for end in interval.normalized],
+        "unclipped": [finite_or_none(end) for end in interval.unclipped],
         "clipped": list(interval.clipped),
         "radius_level": interval.radius.level,
         "radius_rounding": interval.radius.rounding,
@@ -126,8 +127,8 @@ def _class(part: ClassCertificates) -> Document:
         "features": part.features,
         "norm_bound": part.norm_bound,
         "least_norm": part.least_norm,
-        "least_loss": _finite(part.least_loss),
-        "plausibility": _finite(part.plausibility),
+        "least_loss": finite_or_none(part.least_loss),
+        "plausibility": finite_or_none(part.plausibility),
         "least_misfit": part.least_misfit,
         "note": part.note,
         "upper": _certificate(part.upper),
@@ -139,9 +140,9 @@ def _class(part: ClassCertificates) -> Document:
 def _certificate(certificate: Certificate) -> Document:
     return {
         "status": certificate.status.name,
-        "bound": _finite(certificate.bound),
-        "value": _finite(certificate.value),
-        "gap": _finite(certificate.gap),
+        "bound": finite_or_none(certificate.bound),
+        "value": finite_or_none(certificate.value),
+        "gap": finite_or_none(certificate.gap),
         "constraints": [
             {"role": c.role.value, "limit": c.limit, "multiplier": float(m)}
             for c, m in zip(certificate.constraints, certificate.multipliers, strict=True)
@@ -153,17 +154,17 @@ def _tightening(tightening: Tightening) -> Document:
     """The iteration of a radius that follows the variance, round by round."""
     return {
         "identification": tightening.identification,
-        "evidence": [one.name for one in tightening.tight.evidence],
+        "evidence": [evidence.name for evidence in tightening.constraints.evidence],
         "rounds": [
             {
-                "residual_bound": one.residual_bound,
-                "variance": one.variance,
-                "level": one.level,
-                "rate": one.rate,
-                "lower": _finite(one.lower),
-                "upper": _finite(one.upper),
+                "residual_bound": round_.residual_bound,
+                "variance": round_.variance,
+                "level": round_.level,
+                "rate": round_.rate,
+                "lower": finite_or_none(round_.lower),
+                "upper": finite_or_none(round_.upper),
             }
-            for one in tightening.rounds
+            for round_ in tightening.rounds
         ],
     }
 
@@ -177,6 +178,6 @@ def _assumptions(interval: Interval) -> Document:
     return facts
 
 
-def _finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """JSON has no NaN and no infinity."""
     return value if math.isfinite(value) else None

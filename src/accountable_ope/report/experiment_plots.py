@@ -72,11 +72,11 @@ def _bands(panel: Any, rows: Sequence[BoundRow], axis: str) -> None:
         bands = []
         for place, group in enumerate(groups.values()):
             here = [row for row in group if row.kind == kind]
-            some = [row for row in here if not math.isnan(row.lower)]
-            if some:
-                bands.append((place + shift, _mean(row.lower for row in some), _mean(row.upper for row in some)))
-                _share(panel, place, 1.22 - 0.1 * order, [row.covered for row in some], color=color, fontsize=6.5)
-            if len(some) < 0.5 * len(here):
+            bounded = [row for row in here if not math.isnan(row.lower)]
+            if bounded:
+                bands.append((place + shift, _mean(row.lower for row in bounded), _mean(row.upper for row in bounded)))
+                _share(panel, place, 1.22 - 0.1 * order, [row.covered for row in bounded], color=color, fontsize=6.5)
+            if len(bounded) < 0.5 * len(here):
                 panel.plot(place, 0.06 + 0.07 * order, "x", color=color, markersize=5)
         x, lows, highs = np.array(bands).reshape(-1, 3).T
         half = (highs - lows) / 2

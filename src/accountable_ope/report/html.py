@@ -145,14 +145,14 @@ def _interval_table(intervals: Sequence[Interval], *, scaled: bool) -> Table:
         ("radius", "value", *(["normalized"] if scaled else []), "guarantee", "status", "theorem"),
         tuple(
             (
-                one.radius.name,
-                _ends(one, (one.lower, one.upper)),
-                *([_ends(one, one.normalized)] if scaled else []),
-                one.guarantee.value,
-                one.status.name,
-                one.radius.theorem,
+                interval.radius.name,
+                _ends(interval, (interval.lower, interval.upper)),
+                *([_ends(interval, interval.normalized)] if scaled else []),
+                interval.guarantee.value,
+                interval.status.name,
+                interval.radius.theorem,
             )
-            for one in intervals
+            for interval in intervals
         ),
     )
 
@@ -168,7 +168,7 @@ def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
                 for part in alike[-1].certificates
                 if not part.consistent
             )
-            yield Note(status.name, ", ".join(one.radius.name for one in alike), status.value + "".join(missed))
+            yield Note(status.name, ", ".join(interval.radius.name for interval in alike), status.value + "".join(missed))
 
 
 def _certificate_rows(interval: Interval) -> Iterator[tuple[str, ...]]:
@@ -192,11 +192,12 @@ def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | Non
         return Mark(name, at, "start" if at < 15 else "end" if at > 85 else "middle")  # no name leaves the page
 
     bars = []
-    for one in intervals:
-        refuted = one.status is Status.INCONSISTENT
-        ends = "no function of the class fits the data" if refuted else _ends(one, (one.lower, one.upper))
-        start, width = (0.0, None) if refuted else (place(one.lower), max(round(place(one.upper) - place(one.lower), 2), 0.2))
-        bars.append(Bar(one.radius.name, one.status.name, ends, start, width))
+    for interval in intervals:
+        refuted = interval.status is Status.INCONSISTENT
+        ends = "no function of the class fits the data" if refuted else _ends(interval, (interval.lower, interval.upper))
+        left, right = place(interval.lower), place(interval.upper)
+        start, width = (0.0, None) if refuted else (left, max(round(right - left, 2), 0.2))
+        bars.append(Bar(interval.radius.name, interval.status.name, ends, start, width))
     return Chart(
         axis=intervals[0].estimand.lower(),
         ticks=tuple(mark(f"{low + (high - low) * k / 5:.4g}", 20.0 * k) for k in range(6)),

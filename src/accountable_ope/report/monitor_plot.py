@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..bounds.interval import Status
-from ..bounds.monitor import Look, first_decision
+from ..bounds.looks import Look, first_decision
 from ..errors import InvalidInput
 from .plots import BLACK, BLUE, DASHES, VERMILION, new_figure, shared_legend, tidy
 
@@ -60,10 +60,10 @@ def _draw_looks(axes: Any, shown: Sequence[Look]) -> None:
 
 def _draw_threshold(axes: Any, looks: Sequence[Look], threshold: float) -> None:
     axes.axhline(threshold, color=VERMILION, linestyle=DASHES, linewidth=1.2, label=f"threshold {threshold:g}")
-    found = first_decision(looks, threshold)
-    if found is None:
+    decision = first_decision(looks, threshold)
+    if decision is None:
         return
-    side = "at least" if found.at_least else "below"
-    end = found.look.lower if found.at_least else found.look.upper
-    label = f"certainly {side} {threshold:g}: {found.look.count:,} rows"
-    axes.plot([found.look.count], [end], "o", color=VERMILION, markersize=8, zorder=5, label=label)
+    side = "at least" if decision.at_least else "below"
+    end = decision.look.lower if decision.at_least else decision.look.upper
+    label = f"certainly {side} {threshold:g}: {decision.look.count:,} rows"
+    axes.plot([decision.look.count], [end], "o", color=VERMILION, markersize=8, zorder=5, label=label)

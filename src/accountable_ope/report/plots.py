@@ -74,17 +74,18 @@ def shared_legend(figure: Figure, loc: Place, columns: int, order: Sequence[str]
 
 def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> Figure:
     """Where the estimate is wrong: data points colored by the smoothed residual, the largest regions numbered."""
-    found = diagnosis.witness
-    if max(columns) >= found.points.shape[1] or min(columns) < 0 or columns[0] == columns[1]:
-        raise InvalidInput(f"`columns` must be two different columns of (s, a), 0 to {found.points.shape[1] - 1}. Got {columns}.")
+    witness = diagnosis.witness
+    last = witness.points.shape[1] - 1
+    if max(columns) > last or min(columns) < 0 or columns[0] == columns[1]:
+        raise InvalidInput(f"`columns` must be two different columns of (s, a), 0 to {last}. Got {columns}.")
     figure = new_figure(7.5, 6.0)
     axes: Any = figure.subplots()
-    x, y = found.points[:, columns[0]], found.points[:, columns[1]]
-    reach = float(np.abs(found.values).max()) or 1.0
+    x, y = witness.points[:, columns[0]], witness.points[:, columns[1]]
+    reach = float(np.abs(witness.values).max()) or 1.0
     # Points with a small witness first, so that they do not cover the others.
-    order = np.argsort(np.abs(found.values))
-    drawn = axes.scatter(x[order], y[order], c=found.values[order], cmap="RdBu", vmin=-reach, vmax=reach, s=14, linewidths=0)
-    for number, region in enumerate(found.regions, start=1):
+    order = np.argsort(np.abs(witness.values))
+    drawn = axes.scatter(x[order], y[order], c=witness.values[order], cmap="RdBu", vmin=-reach, vmax=reach, s=14, linewidths=0)
+    for number, region in enumerate(witness.regions, start=1):
         where = ", ".join(f"{value:.2g}" for value in region.center)
         label = f"{number}: {region.mean_residual:+.2g} per step at ({where}), {100 * region.share:.0f}% of the loss"
         # Regions that differ in other columns only would hide each other: shift their numbers apart.

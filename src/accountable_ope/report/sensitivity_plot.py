@@ -40,12 +40,12 @@ def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), thre
     panels: Any = figure.subplots(down, across, squeeze=False)
     wanted = threshold if threshold is not None or not flips else flips[0].threshold
     for axes, curve in zip(panels.flat, curves, strict=False):
-        flip = next((one for one in flips if one.parameter is curve.parameter), None)
+        flip = next((flip for flip in flips if flip.parameter is curve.parameter), None)
         _draw(axes, curve, flip, wanted)
     for axes in panels.flat[len(curves) :]:
         axes.set_axis_off()
     first = curves[0]
-    varied = ", but where delta is varied" if any(one.parameter is Parameter.DELTA for one in curves) else ""
+    varied = ", but where delta is varied" if any(curve.parameter is Parameter.DELTA for curve in curves) else ""
     what = f"Radius {first.radius}, {first.guarantee.value}; {100 * (1 - first.delta):g}% confidence{varied}"
     figure.suptitle(what, fontsize=9, color=GREY, x=0.01, ha="left")
     shared_legend(figure, "outside lower center", 1 + across)
@@ -104,8 +104,8 @@ def _hatch(axes: Any, curve: Curve, x: FloatArray) -> None:
     steps = np.sqrt(x[:-1] * x[1:]) if x.min() > 0 else 0.5 * (x[:-1] + x[1:])
     edges = np.concatenate([x[:1], steps, x[-1:]])
     for status, color, hatch, label in REGIONS:
-        for k, one in enumerate(curve.statuses):
-            if one is status:
+        for k, reached in enumerate(curve.statuses):
+            if reached is status:
                 axes.axvspan(
                     edges[k], edges[k + 1], facecolor="none", edgecolor=color, hatch=hatch, linewidth=0, label=label, zorder=0
                 )
@@ -132,8 +132,8 @@ def _log_ticks(axes: Any, x: FloatArray, *, zero: bool) -> None:
         low, high = math.log10(above.min()), math.log10(above.max())
         per_decade = (1, 2, 5) if high - low < 2 else (1, 3) if high - low < 3 else (1,)
         tried = (m * 10.0**k for k in range(math.floor(low), math.ceil(high) + 1) for m in per_decade)
-        found = [tick for tick in tried if 0.98 * above.min() <= tick <= 1.02 * above.max()] or [float(above[-1])]
-        ticks, names = [*ticks, *found], [*names, *(f"{tick:g}" for tick in found)]
+        inside = [tick for tick in tried if 0.98 * above.min() <= tick <= 1.02 * above.max()] or [float(above[-1])]
+        ticks, names = [*ticks, *inside], [*names, *(f"{tick:g}" for tick in inside)]
     axes.set_xticks(ticks, names)
     axes.minorticks_off()
 

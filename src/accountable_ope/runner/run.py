@@ -40,22 +40,22 @@ def run_pieces(
              one must do so below `if __name__ == "__main__"`.
     """
     count = process_count(workers)
-    found: dict[str, Sequence[R]] = {}
+    rows_of: dict[str, Sequence[R]] = {}
     if store is not None:
-        found = {piece.name: kept for piece in pieces if (kept := store.read(piece.name)) is not None}
-    missing = [piece for piece in pieces if piece.name not in found]
-    total, done = sum(piece.size for piece in pieces), sum(piece.size for piece in pieces if piece.name in found)
+        rows_of = {piece.name: kept for piece in pieces if (kept := store.read(piece.name)) is not None}
+    missing = [piece for piece in pieces if piece.name not in rows_of]
+    total, done = sum(piece.size for piece in pieces), sum(piece.size for piece in pieces if piece.name in rows_of)
     if report is not None:
         report(done, total)
     with closing(as_finished(_run, missing, count)) as results:
         for piece, rows in results:
             if store is not None:
                 store.write(piece.name, rows)
-            found[piece.name] = rows
+            rows_of[piece.name] = rows
             done += piece.size
             if report is not None:
                 report(done, total)
-    return tuple(row for piece in pieces for row in found[piece.name])
+    return tuple(row for piece in pieces for row in rows_of[piece.name])
 
 
 def trial_seed(*what: object) -> int:

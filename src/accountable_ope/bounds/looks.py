@@ -1,0 +1,115 @@
+"""What a monitor saw: looks, the running interval that they have in common, and when it decided something."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .interval import Interval, Status, one_line
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look, in numbers.
+
+    Attributes
+    ----------
+    count : int
+        Rows so far.
+    now : tuple of two floats
+        The interval of this time alone.
+    status_now : Status
+        Its status.
+    lower, upper : float
+        What the intervals of all times so far have in common; NaN once the class is refuted.
+    status : Status
+        INCONSISTENT from the time on at which no function of the class was consistent with the data, or the intervals of all
+        times had nothing in common: then, at level delta, the class does not contain Q.
+    seconds : float
+    label : str
+        The name of the batch, if it was given one.
+    """
+
+    count: int
+    now: tuple[float, float]
+    status_now: Status
+    lower: float
+    upper: float
+    status: Status
+    seconds: float
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorReport:
+    """What an update says: the interval of this time with its certificates, and the running one (see `Look`).
+
+    Attributes
+    ----------
+    count : int
+        Rows so far.
+    interval : Interval
+        That of this time.
+    lower, upper : float
+        The running one.
+    status : Status
+    seconds : float
+    """
+
+    count: int
+    interval: Interval
+    lower: float
+    upper: float
+    status: Status
+    seconds: float
+
+    def __repr__(self) -> str:
+        return one_line("MonitorReport", self.lower, self.upper, self.interval.delta, self.interval.radius.name, self.status)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The first look at which the value was certain to be at least the threshold, or below it.
+
+    Attributes
+    ----------
+    threshold : float
+    at_least : bool
+        Whether the value is at least the threshold.
+    update : int
+        The number of that look.
+    look : Look
+    """
+
+    threshold: float
+    at_least: bool
+    update: int
+    look: Look
+
+
+def first_decision(looks: Sequence[Look], threshold: float) -> Decision | None:
+    """When the running interval left the threshold on one side; None while it holds it, and when the class was refuted."""
+    if looks and looks[-1].status is Status.INCONSISTENT:
+        return None
+    for number, look in enumerate(looks, start=1):
+        if look.lower >= threshold or look.upper < threshold:
+            return Decision(threshold, look.lower >= threshold, number, look)
+    return None
+
+
+def running_ends(before: Look | None, interval: Interval) -> tuple[float, float, Status]:
+    """What the interval has in common with those before; nothing in common refutes the class, for good."""
+    lower, upper, statuses = interval.lower, interval.upper, [interval.status]
+    if before is not None:
+        lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.status]
+    if Status.INCONSISTENT in statuses or not lower <= upper:
+        return math.nan, math.nan, Status.INCONSISTENT
+    return lower, upper, Status.OK if Status.OK in statuses else Status.VACUOUS

@@ -1,0 +1,194 @@
+"""The sandwich interval: estimate +- z standard errors, asymptotic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from ..classes.function_class import Features, FunctionClass, expected_features
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..kernels.products import Progress, TileOptions, kernel_product, part_of
+from ..problem.problem import Problem
+from ..problem.statements import Statement, premise
+from ..radii.registry import Guarantee
+from ..validation import FloatArray, probability_level
+from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
+from .evaluation import Evaluation, evaluate
+from .interval import Status, clip, one_line
+from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise
+
+
+@dataclass(frozen=True, eq=False)
+class SandwichInterval:
+    """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
+
+    Attributes
+    ----------
+    estimate, standard_error : float
+    lower, upper : float
+    normalized : tuple of two floats
+        (1 - discount) times the interval, on the scale of one reward; at discount 1 the interval itself.
+    unclipped : tuple of two floats
+        The ends before they were cut.
+    status : Status
+    delta : float
+    start_error : float
+        The standard error that sampled start states, or sampled actions there, add.
+    condition : float
+        The condition number of Z'MZ, features scaled alike, over the directions that the data see.
+    unseen : int
+        How many they do not see. A pseudo-inverse leaves these out; where the value depends on one of them, the estimate is NaN,
+        the standard error infinite and the interval the whole range.
+    count : int
+        The number of rows.
+    premises : tuple of Statement
+    guarantee : Guarantee
+    """
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    normalized: tuple[float, float]
+    unclipped: tuple[float, float]
+    status: Status
+    delta: float
+    start_error: float
+    condition: float
+    unseen: int
+    count: int
+    premises: tuple[Statement, ...]
+    guarantee: Guarantee = Guarantee.ASYMPTOTIC
+
+    def __repr__(self) -> str:
+        return one_line("SandwichInterval", self.lower, self.upper, self.delta, "sandwich", self.status)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+
+def sandwich_interval(
+    problem: Problem,
+    *,
+    features: Features,
+    kernel: Kernel,
+    delta: float = 0.1,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> SandwichInterval:
+    """c0'thetahat +- z se, z the (1 - delta/2) quantile of N(0, 1). The norm bound is not used; the value range cuts the ends.
+
+    c0'thetahat - value = sum_i g_i eps_i, g = M Z (Z'MZ)^{-1} c0: in the limit a martingale with fixed weights. Sampled start
+    states are a second source of error, with variance var(V_thetahat(s0)) / N.
+
+    Parameters
+    ----------
+    problem : Problem
+    features : feature map or FunctionClass
+        One class, small against the data.
+    kernel, delta, options, progress
+        As in `bound_value`.
+
+    Returns
+    -------
+    SandwichInterval
+
+    Raises
+    ------
+    InvalidInput
+        Where there is more than one class, too many coefficients for the data, or a declared misfit.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bounds.sandwich_interval(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> interval.estimate in interval, interval.guarantee.name
+    (True, 'ASYMPTOTIC')
+    """
+    check_class(features, problem)
+    probability_level(delta)
+    evaluation = evaluate(problem, features=features, kernel=kernel, options=options, progress=part_of(progress, 0.0, 1 / 3))
+    return sandwich_of(evaluation, delta, part_of(progress, 1 / 3, 1.0))
+
+
+def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None = None) -> SandwichInterval:
+    """The sandwich interval of an evaluation of one class."""
+    problem, system, statistic = evaluation.problem, evaluation.systems[0], evaluation.statistics[0]
+    check_class(evaluation.classes, problem)
+    ranges, count = problem.ranges, len(problem.data)
+    theta, weights, condition, unseen = least_loss_solution(statistic, system.objective)
+    estimate, standard_error, start_error = math.nan, math.inf, math.nan
+    unclipped = (-math.inf, math.inf)
+    if weights is not None:
+        u = system.residuals @ weights
+        g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
+        of_rows = math.sqrt(float(g**2 @ system.residuals_at(theta) ** 2))
+        start_error = _start_error(problem, evaluation.classes[0], theta)
+        # Actions at next and at start states come from one stream of draws; errors that may go together are added.
+        standard_error = math.hypot(of_rows, start_error) if problem.policy.exact else of_rows + start_error
+        estimate = float(system.objective @ theta)
+        reach = NormalDist().inv_cdf(1 - probability_level(delta) / 2) * standard_error
+        unclipped = (estimate - reach, estimate + reach)
+    lower, upper, status = clip(unclipped, ranges.value)
+    low, high = ranges.value
+    premises = (
+        ORDER,
+        reward_premise(problem.assumptions),
+        premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
+        kernel_premise(repr(evaluation.kernel)),
+        *(() if problem.start_is_exact else (SAMPLED_STARTS,)),
+        limit_premise(system),
+    )
+    return SandwichInterval(
+        estimate=estimate,
+        standard_error=standard_error,
+        lower=lower,
+        upper=upper,
+        normalized=normalized_ends(lower, upper, problem.assumptions.discount),
+        unclipped=unclipped,
+        status=status,
+        delta=delta,
+        start_error=start_error,
+        condition=condition,
+        unseen=unseen,
+        count=count,
+        premises=premises,
+    )
+
+
+def _start_error(problem: Problem, function_class: FunctionClass, theta: FloatArray) -> float:
+    """The standard error of the mean of V_thetahat over sampled start states, or over sampled actions at known ones."""
+    if problem.start_is_exact:
+        return 0.0
+    starts, policy, phi = problem.starts, problem.policy, function_class.feature_map
+    slopes = theta[: function_class.dimension]  # a constant does not vary
+    if not starts.exact:
+        if phi is None:
+            at_start = function_class.columns(problem.experience).start
+        else:
+            at_start = expected_features(phi, starts.states, policy)
+        values, weights = (at_start @ slopes)[:, None], np.ones(1)
+    elif phi is None:
+        raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
+    else:
+        points = [np.concatenate([starts.states, branch.actions], axis=1) for branch in policy.branches(starts.states)]
+        values, weights = np.array([phi(each) @ slopes for each in points]), starts.weights
+    if len(values) < 2:
+        raise InvalidInput(
+            "At least two sampled start states, or actions per state, are needed to see how far they differ. Got 1."
+        )
+    return math.sqrt(float(weights**2 @ np.var(values, axis=0, ddof=1)) / len(values))
