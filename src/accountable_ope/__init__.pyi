@@ -22,7 +22,6 @@ from .bounds.diagnosis import diagnose as diagnose
 from .bounds.evaluation import Evaluation as Evaluation
 from .bounds.evaluation import evaluate as evaluate
 from .bounds.interval import Interval as Interval
-from .bounds.interval import Status as Status
 from .bounds.monitor import Monitor as Monitor
 from .bounds.premises import Choice as Choice
 from .bounds.selected import bound_rkhs as bound_rkhs
@@ -70,12 +69,13 @@ from .problem.policy import SampledPolicy as SampledPolicy
 from .problem.policy import TabulatedPolicy as TabulatedPolicy
 from .problem.problem import Problem as Problem
 from .problem.problem import Question as Question
+from .problem.statements import Guarantee as Guarantee
 from .problem.statements import Statement as Statement
+from .problem.statements import Status as Status
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
 
 # what results say
-from .radii.registry import Guarantee as Guarantee
 from .statistics.estimates import QColumns as QColumns
 
 __version__: str

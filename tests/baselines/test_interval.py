@@ -88,7 +88,7 @@ def test_probabilities_in_the_log_serve_as_well_as_a_policy():
     found = aope.baselines.importance_sampling_interval(data, mdp.policy(target), behavior=column, **facts)
     same = interval(mdp, steps, data, target, logged)
     assert (found.lower, found.upper) == pytest.approx((same.lower, same.upper))
-    assert found.assumed == same.assumed
+    assert found.premises == same.premises
 
 
 def test_each_estimator_weighs_in_its_own_way():
@@ -126,16 +126,15 @@ def test_what_was_assumed_is_listed():
     found = interval(mdp, steps, data, target, logged, method="hcope", estimator="trajectory")
     assert found.method == "hcope, trajectory" and found.delta == DELTA
     assert found.estimand == "Return of the target policy over 5 steps"
-    text = "\n".join(found.assumed)
+    text = "\n".join(map(str, found.premises))
     assert "behavior probabilities" in text
     assert "Episodes are independent" in text
-    assert "return over 5 steps; the value for ever differs from it by at most 5.905" in text
+    assert "return over 5 steps; the value forever differs from it by at most 5.905" in text
     betting = interval(mdp, steps, data, target, logged)
-    assert "Given the episodes before it" in "\n".join(betting.assumed)
+    assert "Given the episodes before it" in "\n".join(map(str, betting.premises))
     forever = {"discount": 1.0, "reward_range": (0, 1), "horizon": 5, "behavior": mdp.policy(logged)}
-    assert "without a bound" in "\n".join(
-        aope.baselines.importance_sampling_interval(data, mdp.policy(target), **forever).assumed
-    )
+    unbounded = aope.baselines.importance_sampling_interval(data, mdp.policy(target), **forever)
+    assert "without a bound" in "\n".join(map(str, unbounded.premises))
 
 
 def test_crossed_ends_refute_what_was_assumed():

@@ -19,7 +19,8 @@ from scipy.stats import binomtest
 import accountable_ope.radii.registry as radius_module
 from accountable_ope import Transitions, bound_value
 from accountable_ope.laboratory import Family, IntervalMethod, Trial, believable, early_stopper, family_named, run_trials
-from accountable_ope.radii.registry import DEFAULT_RADIUS, Guarantee, radius_rule
+from accountable_ope.problem.statements import Guarantee
+from accountable_ope.radii.registry import DEFAULT_RADIUS, radius_rule
 from crossing import boundary_of, crossing_probability
 
 pytestmark = pytest.mark.slow

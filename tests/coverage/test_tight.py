@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 import accountable_ope.radii.registry as radius_module
 from accountable_ope.laboratory import Coverage, Family, early_stopper, fair_coin, methods_named, run_trials, summarize
+from accountable_ope.problem.statements import Guarantee
 from accountable_ope.radii.registry import RULES
 from crossing import boundary_of, crossing_probability
 
@@ -22,7 +23,7 @@ WASTEFUL = ("hoeffding", "hoeffding-u", "hoeffding-printed")
 """Radii of which even a small part is safe for a coin: only their validity can be tested here."""
 
 FINITE_SAMPLE = [
-    rule for rule in RULES if not rule.cut and rule.guarantee is not radius_module.Guarantee.ASYMPTOTIC
+    rule for rule in RULES if not rule.cut and rule.guarantee is not Guarantee.ASYMPTOTIC
 ]  # a cut is the same envelope once more, for another sum
 
 
@@ -30,7 +31,7 @@ COINS = [
     (rule, p)
     for rule in FINITE_SAMPLE
     for p in (0.5, 0.1, 0.01)
-    if p == 0.5 or rule.guarantee is not radius_module.Guarantee.FINITE_SAMPLE_DECLARED_NOISE
+    if p == 0.5 or rule.guarantee is not Guarantee.FINITE_SAMPLE_DECLARED_NOISE
 ]  # only a fair coin is symmetric
 
 

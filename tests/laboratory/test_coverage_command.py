@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 import accountable_ope.radii.registry as radius_module
-from accountable_ope.bounds.interval import Status
 from accountable_ope.errors import InvalidInput
 from accountable_ope.laboratory import IntervalMethod, fair_coin, families_named, methods_named, run_trials, summarize
 from accountable_ope.laboratory.page import BEGIN, END
-from accountable_ope.radii.registry import Guarantee
+from accountable_ope.problem.statements import Guarantee, Status
 from accountable_ope.report.coverage_plot import coverage_figure
 from accountable_ope.report.plots import save_figure
 from command import aope_command

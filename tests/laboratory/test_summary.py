@@ -10,7 +10,7 @@ from scipy.stats import binom
 from accountable_ope.errors import InvalidFile
 from accountable_ope.laboratory import Trial, believable, clopper_pearson, refuted, summarize
 from accountable_ope.laboratory.page import BEGIN, END, markdown_tables, write_page
-from accountable_ope.radii.registry import Guarantee
+from accountable_ope.problem.statements import Guarantee
 
 
 def row(

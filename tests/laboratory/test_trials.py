@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope.bounds.evaluation as evaluation_module
-from accountable_ope.bounds.interval import Status
 from accountable_ope.errors import InvalidFile, InvalidInput
 from accountable_ope.laboratory import (
     Draw,
@@ -24,7 +23,7 @@ from accountable_ope.laboratory import (
     summarize,
     trial_seed,
 )
-from accountable_ope.radii.registry import Guarantee
+from accountable_ope.problem.statements import Guarantee, Status
 
 AZUMA = methods_named(["azuma"])
 BOTH = methods_named(["azuma", "hoeffding"])

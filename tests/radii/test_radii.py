@@ -11,10 +11,11 @@ from scipy.stats import binom
 
 from accountable_ope import Assumptions, Gaussian, InvalidInput
 from accountable_ope.problem.assumptions import value_ranges
+from accountable_ope.problem.statements import Guarantee
 from accountable_ope.radii.accounting import split_delta, start_radius
 from accountable_ope.radii.martingale import azuma
 from accountable_ope.radii.paper import hoeffding_u, hoeffding_v, largest_loss
-from accountable_ope.radii.registry import LADDER, RULES, Guarantee, radius_rule
+from accountable_ope.radii.registry import LADDER, RULES, radius_rule
 from accountable_ope.statistics import v_statistic
 
 COUNTS = st.integers(2, 10**6)

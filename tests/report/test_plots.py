@@ -14,7 +14,7 @@ from accountable_ope.experiments.estimators import EstimateRow
 from accountable_ope.experiments.importance import LowerRow
 from accountable_ope.experiments.scale import QUICK
 from accountable_ope.laboratory.summary import Coverage
-from accountable_ope.radii.registry import Guarantee
+from accountable_ope.problem.statements import Guarantee
 from accountable_ope.report.coverage_plot import STYLES, coverage_figure
 from accountable_ope.report.experiment_plots import bounds_figure, estimates_figure, importance_figure
 from accountable_ope.report.monitor_plot import monitor_figure

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
+from ..io.display import interval_html, one_line
 from ..problem.policy import Policy
+from ..problem.statements import Guarantee, Statement, Status, premise
 from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, hcope_interval
@@ -41,8 +43,10 @@ class BaselineInterval:
         How many were used.
     estimand : str
         What lies in the interval, in words.
-    assumed : tuple of str
-        What the interval rests on, in words.
+    count : int
+        Transitions in the data.
+    premises : tuple of Statement
+        What the interval rests on.
     """
 
     lower: float
@@ -51,7 +55,26 @@ class BaselineInterval:
     delta: float
     episodes: int
     estimand: str
-    assumed: tuple[str, ...]
+    count: int
+    return_range: Range
+    premises: tuple[Statement, ...]
+    guarantee: Guarantee = Guarantee.FINITE_SAMPLE
+
+    def __repr__(self) -> str:
+        return one_line("BaselineInterval", self.lower, self.upper, self.delta, self.method, self.status)
+
+    def _repr_html_(self) -> str:
+        return interval_html(self, self.estimand, self.method)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def status(self) -> Status:
+        """INCONSISTENT where the ends have crossed, VACUOUS where they are those of the possible returns."""
+        if self.lower > self.upper:
+            return Status.INCONSISTENT
+        return Status.VACUOUS if (self.lower, self.upper) == self.return_range else Status.OK
 
     @property
     def width(self) -> float:
@@ -140,17 +163,22 @@ def importance_sampling_interval(
         delta=level,
         episodes=len(returns),
         estimand=f"Return of the target policy over {horizon} steps",
-        assumed=_assumed(method, discount, reward_range, horizon),
+        count=len(data),
+        return_range=returns.return_range,
+        premises=_premises(method, discount, reward_range, horizon),
     )
 
 
-def _assumed(method: str, discount: float, reward_range: Range, horizon: int) -> tuple[str, ...]:
+def _premises(method: str, discount: float, reward_range: Range, horizon: int) -> tuple[Statement, ...]:
     gap = truncation_gap(discount, reward_range, horizon)
     beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
     return (
-        "The behavior probabilities are those with which the actions were drawn.",
-        _EPISODES[method],
-        f"Every reward lies in [{reward_range[0]:g}, {reward_range[1]:g}]; after the end of an episode nothing is paid.",
-        f"The estimand is the return over {horizon} steps; the value for ever differs from it {beyond}.",
-        "The number of episodes was not chosen by looking at them.",
+        premise("behavior", "The behavior probabilities are those with which the actions were drawn."),
+        premise("episodes", _EPISODES[method]),
+        premise(
+            "rewards",
+            f"Every reward lies in [{reward_range[0]:g}, {reward_range[1]:g}]; after the end of an episode nothing is paid.",
+        ),
+        premise("horizon", f"The estimand is the return over {horizon} steps; the value forever differs from it {beyond}."),
+        premise("fixed-size", "The number of episodes was not chosen by looking at them."),
     )

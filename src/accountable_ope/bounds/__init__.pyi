@@ -21,7 +21,6 @@ from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
 from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
-from .interval import Status as Status
 from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport

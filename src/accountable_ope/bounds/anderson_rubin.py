@@ -8,23 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..classes.function_class import Features
+from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..problem.statements import Statement
+from ..problem.statements import Guarantee, Statement, Status
 from ..programs.certificate import Certificate, SolveStatus
 from ..programs.envelope import ConstantEnvelope
 from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
-from ..radii.registry import Grounds, Guarantee, LossKind, Radius, kernel_evidence, radius_rule
+from ..radii.registry import Grounds, LossKind, Radius, kernel_evidence, radius_rule
 from ..radii.wild import wild_radius
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, flat, least_loss_solution, limit_premise, normalized_ends, unit_scale
 from .ends import constraint_set, ends_of
 from .evaluation import Evaluation, evaluate, single_threaded
-from .interval import Status, clip, one_line
+from .interval import clip
 from .premises import BEFORE_THE_DATA, value_premises
 
 
@@ -85,6 +86,9 @@ class AndersonRubinInterval:
     @property
     def delta(self) -> float:
         return self.split.total
+
+    def _repr_html_(self) -> str:
+        return interval_html(self, "Value of the target policy", "Anderson-Rubin")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

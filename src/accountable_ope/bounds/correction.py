@@ -14,9 +14,11 @@ from ..classes.features import FeatureMap
 from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
 from ..errors import InvalidInput
+from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
+from ..problem.statements import Status
 from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
@@ -25,7 +27,7 @@ from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate, refuse_unfit
-from .interval import Interval, Status
+from .interval import Interval
 from .premises import BEFORE_THE_DATA, Choice
 
 
@@ -85,6 +87,15 @@ class Correction:
 
     def __repr__(self) -> str:
         return f"Correction({self.status.name}, {self.estimate_before:.4g} -> {self.estimate_after:.4g}, norm {self.norm:.4g})"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            ("value", f"{self.estimate_before:.4g} -> {self.estimate_after:.4g}"),
+            ("kernel Bellman loss", f"{self.loss_before:.3g} -> {self.loss_after:.3g}, radius {self.radius.total:.3g}"),
+            ("norm of the change", f"{self.norm:.4g}"),
+            ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
+        )
+        return result_html(f"{self.status.name}: {self.status.value}", self.interval.status, rows, self.interval.premises)
 
     @property
     def change(self) -> LinearQ:

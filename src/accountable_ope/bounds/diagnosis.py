@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 
 from ..classes.function_class import Features
+from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -17,7 +18,7 @@ from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
 from .correction import allowed_loss, refuse_early
 from .evaluation import Evaluation, evaluate
-from .interval import Interval, ends_text, result_html
+from .interval import Interval
 from .premises import BEFORE_THE_DATA, Choice
 
 

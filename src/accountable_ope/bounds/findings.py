@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ..io.display import confidence
 from ..problem.assumptions import Range
-from ..radii.registry import Guarantee
-from .interval import Status
+from ..problem.statements import Guarantee, Status
 
 
 class Parameter(Enum):
@@ -82,6 +82,9 @@ class Curve:
     guarantee: Guarantee
     delta: float
 
+    def __repr__(self) -> str:
+        return f"Curve({self.parameter.value}, {len(self.values)} values, {self.radius}, {confidence(self.delta)})"
+
     def rows(self) -> tuple[CurveRow, ...]:
         """The curve as a table."""
         columns = zip(self.values, self.lower, self.upper, self.statuses, strict=True)
@@ -107,6 +110,9 @@ class LeastNorm:
     radius: str
     guarantee: Guarantee
     delta: float
+
+    def __repr__(self) -> str:
+        return f"LeastNorm({self.value:.4g}, {self.radius}, {confidence(self.delta)})"
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,9 @@ class Flip:
     guarantee: Guarantee
     delta: float
 
+    def __repr__(self) -> str:
+        return f"Flip({self.outcome.name}, value >= {self.threshold:g}, {self.parameter.value} up to {self.value}, {self.radius})"
+
 
 @dataclass(frozen=True)
 class Prefix:
@@ -180,3 +189,6 @@ class RowsNeeded:
     floor: float
     rows: int | None = None
     slower: int | None = None
+
+    def __repr__(self) -> str:
+        return f"RowsNeeded({self.outcome.name}, width {self.width:g}, rows {self.rows})"

@@ -5,32 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
+from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
-from ..problem.statements import Statement, advice, doubt
+from ..problem.statements import Guarantee, Statement, Status, advice, doubt
 from ..programs.certificate import Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
-from ..radii.registry import Guarantee, Radius
+from ..radii.registry import Radius
 from ..statistics.statistic import KernelStatistic
-
-
-class Status(Enum):
-    """What the interval says; the value is the advice."""
-
-    OK = "The data and the assumptions bound the value."
-    VACUOUS = (
-        "The interval is the whole range of values that the declared ranges allow: the data add nothing at this radius. "
-        "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would."
-    )
-    INCONSISTENT = (
-        "No function of the class is consistent with the data at this delta, so the class does not contain Q. "
-        "Use more or other features, or a larger norm bound."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,18 +145,7 @@ class Interval:
         return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)
 
     def _repr_html_(self) -> str:
-        return result_html(
-            f"{self.estimand}, {confidence(self.delta)} confidence",
-            self.status,
-            (
-                ("interval", ends_text(self.lower, self.upper)),
-                ("radius", f"{self.radius.name}: {self.radius.theorem}"),
-                ("guarantee", self.guarantee.value),
-                ("transitions", f"{self.count:,}"),
-            ),
-            self.premises,
-            self.doubts,
-        )
+        return interval_html(self, self.estimand, f"{self.radius.name}: {self.radius.theorem}", self.doubts)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -249,31 +224,3 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
 def normalizer(discount: float) -> float:
     """1 - discount, which puts values on the scale of one reward; 1 at discount 1."""
     return 1.0 if discount == 1 else 1 - discount
-
-
-def one_line(name: str, lower: float, upper: float, delta: float, method: str, status: Status) -> str:
-    """The `repr` of an interval."""
-    return f"{name}({ends_text(lower, upper)}, {confidence(delta)}, {method}, {status.name})"
-
-
-def ends_text(lower: float, upper: float) -> str:
-    """Both ends with four digits."""
-    return f"[{lower:.4g}, {upper:.4g}]"
-
-
-def confidence(delta: float) -> str:
-    """1 - delta in percent."""
-    return f"{100 * (1 - delta):g}%"
-
-
-def result_html(
-    title: str,
-    status: Status,
-    rows: Sequence[tuple[str, object]],
-    premises: Sequence[Statement],
-    doubts: Sequence[Statement] = (),
-) -> str:
-    """A result as a small table, for notebooks."""
-    from ..io.templates import result_table
-
-    return result_table(title, rows, premises, status=status.name, advice=status.value, notes=doubts)

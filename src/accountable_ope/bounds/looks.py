@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .interval import Interval, Status, one_line
+from ..io.display import ends_text, interval_html, one_line
+from ..problem.statements import Guarantee, Statement, Status
+from .interval import Interval
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class Look:
     seconds: float
     label: str = ""
 
+    def __repr__(self) -> str:
+        return f"Look({self.count} rows, {ends_text(self.lower, self.upper)}, {self.status.name})"
+
 
 @dataclass(frozen=True, eq=False)
 class MonitorReport:
@@ -66,6 +71,25 @@ class MonitorReport:
 
     def __repr__(self) -> str:
         return one_line("MonitorReport", self.lower, self.upper, self.interval.delta, self.interval.radius.name, self.status)
+
+    def _repr_html_(self) -> str:
+        return interval_html(
+            self, "Value of the target policy, at all times so far", self.interval.radius.name, self.interval.doubts
+        )
+
+    @property
+    def delta(self) -> float:
+        """The failure probability of the intervals of all times together."""
+        return self.interval.delta
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.interval.guarantee
+
+    @property
+    def premises(self) -> tuple[Statement, ...]:
+        """What must be true for the guarantee."""
+        return self.interval.premises
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

@@ -28,6 +28,7 @@ from ..problem.assumptions import RelativeNorm
 from ..problem.contradictions import check_data
 from ..problem.policy import Policy, SampledPolicy, state_action_points
 from ..problem.problem import Question
+from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..radii.registry import DEFAULT_RADIUS, RULES, Approach, RadiusRule, radius_rule
 from ..statistics.bellman import bellman_system
@@ -36,7 +37,6 @@ from ..statistics.engines.tiles import PairSums
 from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
 from .evaluation import Evaluation
-from .interval import Status
 from .looks import Decision, Look, MonitorReport, first_decision, running_ends
 
 PROBES = 32

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.problem import Problem
-from ..problem.statements import Statement, premise
-from ..radii.registry import Approach, Guarantee, RadiusRule, Rests
+from ..problem.statements import Guarantee, Statement, premise
+from ..radii.registry import Approach, RadiusRule, Rests
 from ..validation import whole
 from .interval import ClassCertificates
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from ..classes.function_class import Features, FunctionClass, expected_features
 from ..errors import InvalidInput
+from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.problem import Problem
-from ..problem.statements import Statement, premise
-from ..radii.registry import Guarantee
+from ..problem.statements import Guarantee, Statement, Status, premise
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
-from .interval import Status, clip, one_line
+from .interval import clip
 from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise
 
 
@@ -66,6 +66,9 @@ class SandwichInterval:
 
     def __repr__(self) -> str:
         return one_line("SandwichInterval", self.lower, self.upper, self.delta, "sandwich", self.status)
+
+    def _repr_html_(self) -> str:
+        return interval_html(self, "Value of the target policy", "sandwich")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

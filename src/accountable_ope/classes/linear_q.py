@@ -44,6 +44,9 @@ class LinearQ:
     theta: FloatArray
     action_vectors: FloatArray | None = None
 
+    def __repr__(self) -> str:
+        return f"LinearQ({self.features!r}, {len(self.theta)} coefficients)"
+
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
         return self.at_points(np.concatenate([states, self._vectors(np.asarray(actions))], axis=1))
 

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..bounds.interval import Status
 from ..bounds.looks import Decision, Look, MonitorReport, first_decision
 from ..bounds.monitor import Monitor, read_history
 from ..classes.features import FeatureMap, TabularFeatures
@@ -20,6 +19,7 @@ from ..io.parquet import read_start_file, read_transition_file
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
 from ..problem.problem import Question
+from ..problem.statements import Status
 from ..report.document import Document, interval_document
 from ..report.monitor_plot import monitor_figure
 from .inputs import read_policy

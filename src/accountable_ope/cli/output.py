@@ -14,9 +14,10 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ..bounds.interval import Interval, Status
+from ..bounds.interval import Interval
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import whole_file
+from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..report.document import Document, ladder_document
 from ..report.html import report_html

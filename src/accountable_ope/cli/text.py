@@ -11,8 +11,9 @@ from rich.table import Table
 
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, Verdict
-from ..bounds.interval import Interval, Status
+from ..bounds.interval import Interval
 from ..io.parquet import TransitionFile
+from ..problem.statements import Status
 from ..programs.certificate import SolveStatus
 from ..report.comparison import comparison
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..bounds.evaluation import Evaluation, evaluate
-from ..bounds.interval import Interval, Status
+from ..bounds.interval import Interval
+from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..runner.run import Report, run_pieces
 from .classes import QClass, q_classes

@@ -16,12 +16,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..bounds.correction import CorrectionStatus, correct
-from ..bounds.interval import Status
 from ..classes.features import RandomFourier
 from ..classes.linear_q import LinearQ
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
 from ..fitting.least_loss import descend, fit_q
 from ..problem.problem import Experience
+from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..programs.quadratic import Quadratic
 from ..runner.run import Report, run_pieces

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from ..bounds.anderson_rubin import anderson_rubin_of
 from ..bounds.evaluation import Evaluation, evaluate
-from ..bounds.interval import Status
 from ..bounds.sandwich import sandwich_of
 from ..errors import InvalidInput
 from ..kernels.kernel import FiniteRank
 from ..kernels.products import TileOptions
+from ..problem.statements import Guarantee, Status
 from ..problem.transitions import Transitions
-from ..radii.registry import LADDER, RULES, Guarantee
+from ..radii.registry import LADDER, RULES
 from .family import Family
 
 

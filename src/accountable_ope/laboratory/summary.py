@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..bounds.interval import Status
-from ..radii.registry import Guarantee
+from ..problem.statements import Guarantee, Status
 from .trial import Trial
 
 DOUBT = 1e-6

@@ -14,8 +14,10 @@ from .policy import state_action_points as state_action_points
 from .problem import Experience as Experience
 from .problem import Problem as Problem
 from .problem import Question as Question
+from .statements import Guarantee as Guarantee
 from .statements import Kind as Kind
 from .statements import Statement as Statement
+from .statements import Status as Status
 from .transitions import StartStates as StartStates
 from .transitions import Transitions as Transitions
 from .transitions import first_rows as first_rows

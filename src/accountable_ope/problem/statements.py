@@ -7,6 +7,28 @@ from dataclasses import dataclass
 from enum import Enum
 
 
+class Guarantee(Enum):
+    """How strong the statement is."""
+
+    FINITE_SAMPLE = "finite-sample"
+    FINITE_SAMPLE_DECLARED_NOISE = "finite-sample under a declared noise assumption"
+    ASYMPTOTIC = "asymptotic"
+
+
+class Status(Enum):
+    """What the interval says; the value is the advice."""
+
+    OK = "The data and the assumptions bound the value."
+    VACUOUS = (
+        "The interval is the whole range of values that the declared ranges allow: the data add nothing at this radius. "
+        "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would."
+    )
+    INCONSISTENT = (
+        "No function of the class is consistent with the data at this delta, so the class does not contain Q. "
+        "Use more or other features, or a larger norm bound."
+    )
+
+
 class Kind(Enum):
     """What a statement is."""
 

@@ -66,6 +66,9 @@ class Certificate:
     point: FloatArray | None
     status: SolveStatus
 
+    def __repr__(self) -> str:
+        return f"Certificate({self.status.name}, bound {self.bound:.6g}, {len(self.constraints)} constraints)"
+
     @property
     def value(self) -> float:
         """The value at the feasible point."""

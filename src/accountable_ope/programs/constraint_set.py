@@ -71,6 +71,9 @@ class ConstraintSet:
     unseen: Unseen | None = None
     rows: tuple[Constraint, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"ConstraintSet({list(self.evidence)}, norm bound {self.radius:.4g})"
+
     @property
     def follows_variance(self) -> bool:
         """Whether rounds can tighten it: no evidence that is one number does."""

@@ -52,6 +52,9 @@ class Evidence:
     gap: tuple[float, float] = NONE
     rounding: float = 0.0
 
+    def __repr__(self) -> str:
+        return f"Evidence({self.name}, {self.count} rows, {type(self.envelope).__name__})"
+
     def bound(self, residual_bound: float, variance: float) -> float:
         """U(b, V_n)^2 / n^2 for residuals within this bound and V_n / n^2 at most this variance."""
         u, _ = self.envelope.bound(residual_bound * self.reach, np.array([max(variance, 0.0) * self.count**2]))

@@ -71,6 +71,9 @@ class Tightening:
     ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
     identification: float
 
+    def __repr__(self) -> str:
+        return f"Tightening({len(self.rounds)} rounds, {self.constraints!r})"
+
     @property
     def level(self) -> float:
         """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""

@@ -34,6 +34,9 @@ class Quadratic:
     a: FloatArray
     a0: float
 
+    def __repr__(self) -> str:
+        return f"Quadratic({len(self.a)} coefficients, {self.a0:.4g} at 0)"
+
     @cached_property
     def sizes(self) -> tuple[FloatArray, FloatArray]:
         """sqrt|A_ii| and |a|."""

@@ -4,7 +4,6 @@ from .member import Member as Member
 from .registry import DEFAULT_RADIUS as DEFAULT_RADIUS
 from .registry import LADDER as LADDER
 from .registry import RULES as RULES
-from .registry import Guarantee as Guarantee
 from .registry import Radius as Radius
 from .registry import RadiusRule as RadiusRule
 from .registry import radius_rule as radius_rule

@@ -58,6 +58,9 @@ class Member:
     episodes: IntArray | None = None
     note: str = ""
 
+    def __repr__(self) -> str:
+        return f"Member({self.name}, {self.statistic!r})"
+
     @property
     def residual_gap(self) -> float:
         """How far a residual of the nearest function of the class can be from that of Q."""

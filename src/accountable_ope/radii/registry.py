@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import InvalidInput
+from ..problem.statements import Guarantee
 from ..programs.ellipsoid_ball import decompose
 from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
@@ -21,14 +22,6 @@ from .self_normalized import self_normalized_statistic
 
 DEFAULT_RADIUS = "certified"
 """The radius that is used unless another is named."""
-
-
-class Guarantee(Enum):
-    """How strong the statement is."""
-
-    FINITE_SAMPLE = "finite-sample"
-    FINITE_SAMPLE_DECLARED_NOISE = "finite-sample under a declared noise assumption"
-    ASYMPTOTIC = "asymptotic"
 
 
 class LossKind(Enum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..bounds.interval import Interval, Status, confidence
+from ..bounds.interval import Interval
+from ..io.display import confidence
+from ..problem.statements import Status
 
 
 def comparison(interval: Interval, to_beat: float) -> str:

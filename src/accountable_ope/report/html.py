@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..bounds.interval import Interval, Status, confidence, normalizer
+from ..bounds.interval import Interval, normalizer
+from ..io.display import confidence
 from ..io.templates import render
+from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..programs.lagrangian import Role
 from .comparison import comparison

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..bounds.interval import Status
 from ..bounds.looks import Look, first_decision
 from ..errors import InvalidInput
+from ..problem.statements import Status
 from .plots import BLACK, BLUE, DASHES, VERMILION, new_figure, shared_legend, tidy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..bounds.findings import Curve, Flip, FlipOutcome, Parameter
-from ..bounds.interval import Status
+from ..problem.statements import Status
 from ..validation import FloatArray
 from .plots import BLACK, BLUE, GREY, PINK, VERMILION, new_figure, panel_grid, shared_legend, tidy
 

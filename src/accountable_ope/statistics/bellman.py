@@ -64,6 +64,9 @@ class BellmanSystem:
     remainder: Remainder | None = None
     features: FeatureMap | None = None
 
+    def __repr__(self) -> str:
+        return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
+
     @property
     def dimension(self) -> int:
         return int(self.residuals.shape[1])

@@ -69,6 +69,9 @@ class KernelStatistic:
     kernel_error: float
     has_remainder: bool = False
 
+    def __repr__(self) -> str:
+        return f"KernelStatistic({self.count} rows, {self.dimension} coefficients)"
+
     @property
     def dimension(self) -> int:
         return len(self.pair_gram) - 2 - self.has_remainder

@@ -58,6 +58,9 @@ class Witness:
     regions: tuple[Region, ...]
     top_rows: IntArray
 
+    def __repr__(self) -> str:
+        return f"Witness({len(self.rows)} rows, {len(self.regions)} regions)"
+
 
 def witness_of(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
     """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2).

@@ -1,0 +1,72 @@
+"""Results in one line, and as a small table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..problem.statements import Guarantee, Statement, Status
+from .templates import result_table
+
+
+def one_line(name: str, lower: float, upper: float, delta: float, method: str, status: Status) -> str:
+    """The `repr` of an interval."""
+    return f"{name}({ends_text(lower, upper)}, {confidence(delta)}, {method}, {status.name})"
+
+
+def ends_text(lower: float, upper: float) -> str:
+    """Both ends with four digits."""
+    return f"[{lower:.4g}, {upper:.4g}]"
+
+
+def confidence(delta: float) -> str:
+    """1 - delta in percent."""
+    return f"{100 * (1 - delta):g}%"
+
+
+class AnyInterval(Protocol):
+    """The members that every interval has."""
+
+    @property
+    def lower(self) -> float: ...
+
+    @property
+    def upper(self) -> float: ...
+
+    @property
+    def delta(self) -> float: ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def premises(self) -> tuple[Statement, ...]: ...
+
+
+def interval_html(interval: AnyInterval, estimand: str, method: str, doubts: Sequence[Statement] = ()) -> str:
+    """An interval as a small table, for notebooks."""
+    rows = (
+        ("interval", ends_text(interval.lower, interval.upper)),
+        ("method", method),
+        ("guarantee", interval.guarantee.value),
+        ("transitions", f"{interval.count:,}"),
+    )
+    title = f"{estimand}, {confidence(interval.delta)} confidence"
+    return result_html(title, interval.status, rows, interval.premises, doubts)
+
+
+def result_html(
+    title: str,
+    status: Status,
+    rows: Sequence[tuple[str, object]],
+    premises: Sequence[Statement],
+    doubts: Sequence[Statement] = (),
+) -> str:
+    """A result as a small table, for notebooks."""
+    return result_table(title, rows, premises, status=status.name, advice=status.value, notes=doubts)
