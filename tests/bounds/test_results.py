@@ -53,7 +53,8 @@ def everything():
     return [
         *intervals(), PROBLEM, EVALUATION, part, part.upper, part.tightening, part.constraints, diagnosis, diagnosis.witness,
         correction, study, study.curve("delta", [0.1, 0.2]), study.flip_point(0.5, "delta"), study.least_norm(),
-        study.rows_needed(0.1), monitor, monitor.history[0], EVALUATION.statistics[0], EVALUATION.systems[0], EVALUATION.member(0),
+        study.rows_needed(0.1), monitor, monitor.history[0], EVALUATION.statistics[0], EVALUATION.systems[0],
+        EVALUATION.member(0),
         aope.fit_q(DATA, MDP.policy, discount=0.6, **CHOICES),
     ]  # fmt: skip
 
