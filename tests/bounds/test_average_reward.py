@@ -477,7 +477,7 @@ def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     for words in (
         "order of generation",
         "[0, 1]; it is a function of (s, a)",
-        "goes on for ever",
+        "goes on forever",
         "the same from every state",
         f"differs by at most {TRUTH.span:g}",
         "Q plus some constant lies in the class of TabularFeatures(6 points",

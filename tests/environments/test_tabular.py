@@ -110,7 +110,7 @@ def test_average_reward_is_the_long_run_mean(mdp: TabularMDP) -> None:
 def test_chain_by_hand() -> None:
     mdp = chain(2, discount=0.5, slip=0.0)
     right = np.array([[0.0, 1.0], [0.0, 1.0]])
-    # Going right pays 0, then 1 for ever: V(1) = 1 / (1 - 0.5) = 2, V(0) = 0.5 * 2; going left first delays by a step.
+    # Going right pays 0, then 1 forever: V(1) = 1 / (1 - 0.5) = 2, V(0) = 0.5 * 2; going left first delays by a step.
     assert mdp.q_values(right) == pytest.approx(np.array([[0.5, 1.0], [1.5, 2.0]]), abs=1e-12)
     assert mdp.average_reward(right) == pytest.approx(1.0)
     assert chain(3, 0.5, slip=0.2).transition[1, 1].tolist() == pytest.approx([0.2, 0.0, 0.8])

@@ -138,7 +138,7 @@ def test_assumptions_say_what_the_task_is():
 
 
 def test_values_at_other_discounts_agree_with_short_episodes():
-    """At discount 0.5 a hundred steps are for ever: rewards of logged episodes must give the same value."""
+    """At discount 0.5 a hundred steps are forever: rewards of logged episodes must give the same value."""
     data = roll_out(PuckMountain(), softmax_policy("puck-mountain", 0.1), np.random.default_rng(0), episodes=3000, length=30)
     returns = (data.rewards.reshape(3000, 30) * 0.5 ** np.arange(30)).sum(axis=1)
     value, _ = solve_puck(0.5)

@@ -214,8 +214,8 @@ def test_figure_4_draws_every_method_against_its_own_truth():
         row("ours, certified", 100, 0.1, delta=0.01),
     ]
     figure = importance_figure([*rows, *(row("hcope, fixed c", 100, -0.1, threshold) for threshold in (1e-5, 1.0))])
-    labels = ["hcope, fixed c = 1e-05", "betting", "ours, certified", "truth, T steps", "truth, for ever"]
+    labels = ["hcope, fixed c = 1e-05", "betting", "ours, certified", "truth, T steps", "truth, forever"]
     assert legend(figure) == labels
     assert [ticks(axes) for axes in figure.axes] == [["20", "100"], ["0.9", "0.99"], ["1e-05", "1"]]
     heights = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
-    assert heights["betting"] == [0.1, 0.3] and heights["truth, for ever"] == [0.8, 0.8]
+    assert heights["betting"] == [0.1, 0.3] and heights["truth, forever"] == [0.8, 0.8]

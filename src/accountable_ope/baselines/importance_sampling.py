@@ -197,7 +197,7 @@ def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
 
 
 def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
-    """The most by which the value for ever can differ from the return over T steps: discount^T max |r| / (1 - discount).
+    """The most by which the value forever can differ from the return over T steps: discount^T max |r| / (1 - discount).
 
     Parameters
     ----------

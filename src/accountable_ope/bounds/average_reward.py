@@ -66,7 +66,7 @@ UNIT = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class AverageReward:
-    """What the analyst asserts about a process that goes on for ever.
+    """What the analyst asserts about a process that goes on forever.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def bound_average_reward(
 
 
 def _check_rows(data: Transitions, declared: AverageReward) -> None:
-    """Raise where the data contradict a process that goes on for ever and pays within the range."""
+    """Raise where the data contradict a process that goes on forever and pays within the range."""
     if data.terminated.any():
         count, row = int(data.terminated.sum()), int(np.argmax(data.terminated))
         raise InvalidInput(
@@ -347,7 +347,7 @@ def _premises(
         reward_premise(classes[0].assumptions(declared)),
         premise(
             "average",
-            "The process goes on for ever, and under the target policy its long-run average reward is the same from every state.",
+            "The process goes on forever, and under the target policy its long-run average reward is the same from every state.",
         ),
     ]
     if declared.value_span is not None:

@@ -7,7 +7,7 @@ and draw w_1..w_m. For Q~(x) = (1/m) sum_k phi(x, w_k) alpha(w_k), each of the f
     |value(Q~) - value(Q)| <= B sqrt(rho / (delta m));
     sqrt(loss(Q~)) <= sqrt(loss(Q)) + (1 + discount) B kappa sqrt(rho / (delta m)),  kappa^2 = 1'K1 / n^2, for a kernel K >= 0.
 The third is missing in the paper, whose proof therefore does not show that Q~ is feasible. So the program over the features, with
-the norm, the radius and the ends enlarged accordingly, bounds the value for every Q of the ball. C is unknown: it is asserted.
+the norm, the radius and the ends enlarged accordingly, bounds the value forevery Q of the ball. C is unknown: it is asserted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def bound_by_finite_features(
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Interval:
-    """An interval for every Q in the ball of the RKHS that the random features approximate, not only for those in their span.
+    """An interval forevery Q in the ball of the RKHS that the random features approximate, not only for those in their span.
 
     The norm bound is that of the RKHS of E_w cos cos = exp(-||x - y||^2 / (2 h^2)) / 2. With few features the slack exceeds the
     range of values, and the result is VACUOUS: use KernelSections, whose slack is computed, instead.

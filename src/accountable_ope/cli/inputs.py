@@ -158,7 +158,7 @@ def _policy_from_name(name: str, data: Transitions, action_values: str | None) -
 
 
 def _action_vectors(text: str | None, count: int) -> FloatArray:
-    """A number or a vector for every action, as declared; by default one-hot vectors."""
+    """A number or a vector forevery action, as declared; by default one-hot vectors."""
     if text is None:
         return action_vectors(count)
     vectors = parse_vectors(text, "--action-values")

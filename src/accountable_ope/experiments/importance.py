@@ -1,6 +1,6 @@
 """Figure 4: lower bounds by importance sampling, which must know the behavior policy, against ours, which need not.
 
-Importance sampling bounds the mean normalized return over T steps, ours the value for ever; both are in [0, 1], and each is
+Importance sampling bounds the mean normalized return over T steps, ours the value forever; both are in [0, 1], and each is
 compared with its own truth.
 """
 

@@ -256,7 +256,7 @@ def _next_value_interval(assumptions: Assumptions, value: Range, *, terminates: 
 
 
 def _largest_total(discount: float, steps: int | None) -> float:
-    """1 + discount + discount^2 + ... over the number of steps, or for ever."""
+    """1 + discount + discount^2 + ... over the number of steps, or forever."""
     if steps is None:
         return 1 / (1 - discount)
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)

@@ -42,7 +42,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint."""
+    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier forevery constraint."""
 
     rates: tuple[FloatArray, ...]
     multipliers: FloatArray

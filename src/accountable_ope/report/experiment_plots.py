@@ -144,7 +144,7 @@ def importance_figure(rows: Sequence[LowerRow]) -> Figure:
         panel.set_xlabel(label)
         panel.set_title(f"({letter})", loc="left", fontsize=10)
         _truth(panel, sampled, "truth, T steps")
-        _truth(panel, ours, "truth, for ever", color=BLUE, linestyle=":")
+        _truth(panel, ours, "truth, forever", color=BLUE, linestyle=":")
         panel.set_ylim(-0.3, 1.02)
     panels[0].set_ylabel("lower bound, normalized")
     _finish(figure, f"{rows[0].task}: mean lower bounds over {{}} trials (below -0.3: not shown)", rows)
@@ -190,7 +190,7 @@ def _share(panel: Any, place: int, height: float, of: Sequence[bool], fontsize: 
 
 
 def _finish(figure: Figure, title: str, rows: Sequence[Any]) -> None:
-    """The number of trials in the title, the same look for every panel, one legend."""
+    """The number of trials in the title, the same look forevery panel, one legend."""
     figure.suptitle(title.format(len({row.trial for row in rows})), fontsize=10)
     for panel in figure.axes:
         tidy(panel)
