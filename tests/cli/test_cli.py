@@ -242,7 +242,7 @@ def test_bad_options_are_one_sentence_and_exit_code_2(tabular_folder, changes, m
     [
         ("reward", None, "has no column `reward`"),
         ("next_target_probability", None, "has no column `next_target_probability`"),
-        ("reward", lambda r: pa.array([None, *r[1:]]), "column `reward` has 1 missing values (nulls)"),
+        ("reward", lambda r: pa.array([None, *r[1:]]), "column `reward` has 1 missing value (nulls)"),
         ("reward", lambda r: pa.array([float("nan"), *r[1:]]), "`rewards` has 1 NaN or infinite entry"),
         ("action", lambda a: pa.array([7, *a[1:]]), "`actions` has index 7 in row 0"),
         (

@@ -97,8 +97,8 @@ def test_scalar_states_and_dictionary_episodes(tmp_path):
     [
         ({"reward": None}, "has no column `reward`"),
         ({"state": None}, r"has no column `state` \(nor `state_0`\). Its columns: action, reward"),
-        ({"reward": pa.array([0.0, None, 1.0])}, "column `reward` has 1 missing values"),
-        ({"state": pa.array([[0.0, None], [1.0, 2.0], [2.0, 3.0]])}, "column `state` has 1 missing values .* inside its lists"),
+        ({"reward": pa.array([0.0, None, 1.0])}, "column `reward` has 1 missing value"),
+        ({"state": pa.array([[0.0, None], [1.0, 2.0], [2.0, 3.0]])}, "column `state` has 1 missing value .* inside its lists"),
         ({"state": pa.array([[0.0], [1.0, 2.0], [2.0, 3.0]])}, "lists in column `state` must all have the same positive length"),
         ({"reward": pa.array(["a", "b", "c"])}, "`rewards` must be numbers"),
         ({"reward": pa.array([0.0, float("nan"), 1.0])}, "`rewards` has 1 NaN or infinite entry, first in row 1"),

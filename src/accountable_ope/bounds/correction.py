@@ -95,7 +95,7 @@ class Correction:
             ("norm of the change", f"{self.norm:.4g}"),
             ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
         )
-        return result_html(f"{self.status.name}: {self.status.value}", self.interval.status, rows, self.interval.premises)
+        return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, self.interval.doubts)
 
     @property
     def change(self) -> LinearQ:

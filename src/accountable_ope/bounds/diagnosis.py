@@ -65,14 +65,15 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         return result_html(
-            f"{self.verdict.name}: {self.verdict.value}",
-            self.interval.status,
+            "Diagnosis of an estimate of Q",
+            self.verdict,
             (
                 ("estimate of the value", f"{self.estimate:.4g}"),
                 ("kernel Bellman loss", f"{self.loss:.3g}, radius {self.radius.total:.3g} ({self.radius.name})"),
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
             ),
             self.interval.premises,
+            self.interval.doubts,
         )
 
     @property

@@ -257,6 +257,7 @@ def evaluate(
     >>> [interval.radius.name for interval in evaluation.ladder()]
     ['hoeffding', 'azuma', 'certified']
     """
+    check_asked(problem, kernel)
     columns = None if anchor is None else q_columns(anchor, problem.experience)
     return _evaluate(problem, kernel, as_classes(features), columns, chosen, options, progress)
 
@@ -299,8 +300,25 @@ def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: P
     return statistic.kernel_error * residual_size**2
 
 
+def check_asked(problem: object, kernel: object) -> None:
+    """Raise where the question or the kernel is something else."""
+    if not isinstance(problem, Problem):
+        raise InvalidInput(
+            f"`problem` must be a Problem: aope.Problem(data, starts, policy, assumptions). Got {type(problem).__name__}."
+        )
+    check_kernel(kernel)
+
+
+def check_kernel(kernel: object) -> None:
+    """Raise where the kernel is something else, such as its name or its class."""
+    if isinstance(kernel, type) or not isinstance(kernel, Kernel):
+        given = repr(kernel) if isinstance(kernel, type | str | float | int) else type(kernel).__name__
+        raise InvalidInput(f"`kernel` must be a kernel, such as aope.Gaussian(0.5). Got {given}.")
+
+
 def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], kernel: Kernel, problem: Problem) -> None:
     """Raise where a radius, a class that its coordinates do not span, or a misfit needs what is not there."""
+    check_asked(problem, kernel)
     facts, rows = problem.assumptions, len(problem.data)
     if any(rule.guarantee is radius_rule("symmetric").guarantee for rule in rules) and not facts.symmetric_noise:
         raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")

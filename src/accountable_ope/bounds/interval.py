@@ -84,6 +84,13 @@ class ClassCertificates:
             return math.nan
         return math.erfc(math.sqrt(max(self.least_loss, 0.0) / (2 * self.chance_loss)))
 
+    def refutation(self, radius: Radius) -> str:
+        """In words, how the class was refuted."""
+        text = f"{self.features}: least loss {self.least_loss:.3g} above the radius {radius.total:.3g}"
+        if self.least_misfit > 0:
+            text += f"; every function of this class within the norm bound misses Q somewhere by at least {self.least_misfit:.3g}"
+        return f"{text}."
+
     def check(self) -> bool:
         """Both certificates hold, and their loss constraints are those that the statistic gives."""
         if not (self.upper.check().valid and self.lower.check().valid):

@@ -36,7 +36,7 @@ from ..statistics.engines.growing import extend_sums
 from ..statistics.engines.tiles import PairSums
 from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
-from .evaluation import Evaluation
+from .evaluation import Evaluation, check_kernel
 from .looks import Decision, Look, MonitorReport, first_decision, running_ends
 
 PROBES = 32
@@ -97,6 +97,12 @@ class Monitor:
         delta: float = 0.1,
         planned: int,
     ) -> None:
+        if not isinstance(question, Question):
+            raise InvalidInput(
+                "`question` must be a Question: aope.Question(starts, policy, assumptions), or problem.question. "
+                f"Got {type(question).__name__}."
+            )
+        check_kernel(kernel)
         self.question, self.kernel = question, kernel
         self.classes = as_classes(features)
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)

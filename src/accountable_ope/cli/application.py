@@ -13,8 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from ..errors import AopeError
-
-EXIT_BROKEN_PIPE, EXIT_BAD_INPUT, EXIT_VACUOUS, EXIT_INCONSISTENT, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+from .exits import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 
 COMMANDS = {
     "bound": ("bounding", "Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."),
@@ -77,12 +76,12 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except (AopeError, CycloptsError) as error:
         print(f"Error: {_sentence(error)}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return BAD_INPUT
     except BrokenPipeError:  # whoever read the output has seen enough; what is left must not fail at shutdown
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+        return BROKEN_PIPE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return INTERRUPTED
     return code or 0
 
 

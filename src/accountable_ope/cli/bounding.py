@@ -24,6 +24,7 @@ from .options import (
     DELTA,
     OUTPUT,
     RADIUS,
+    RADIUS_NAMES,
     AsJson,
     ClassOptions,
     DataFile,
@@ -32,7 +33,7 @@ from .options import (
     ProblemOptions,
     given,
 )
-from .output import Meter, exit_code, progress, show
+from .output import Meter, check_folder, exit_code, progress, show
 
 WITH_AVERAGE_REWARD = {"--reward-range", "--norm-bound", "--deterministic-reward", "--policy", "--action-values"}
 """Declarations and options of the problem that an average reward has a use for."""
@@ -43,8 +44,10 @@ WITH_AVERAGE_REWARD = {"--reward-range", "--norm-bound", "--deterministic-reward
 class LadderOptions:
     """Radii that are shown side by side."""
 
-    radius: tuple[str, ...] = ()
-    """Name of a radius, repeatable. Default: certified (azuma with --average-reward)."""
+    radius: Annotated[
+        tuple[str, ...],
+        Parameter(help=f"One or more of {RADIUS_NAMES}. Default: {DEFAULT_RADIUS} ({AVERAGE_LADDER[-1]} with --average-reward)."),
+    ] = ()
     ladder: bool = False
     """Show the paper's radius and Theorem A beside the default."""
     delta: Delta = DELTA
@@ -82,6 +85,8 @@ def bound(
     wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
     others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise or None))
     wrong += [name for name, value in others if value is not None]
+    if report is not None:
+        check_folder(report)
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:

@@ -13,7 +13,7 @@ from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
 from ..report.document import correction_document, diagnosis_document
 from ..report.plots import witness_figure
-from .application import EXIT_INCONSISTENT
+from .exits import INCONSISTENT
 from .inputs import read_inputs, read_q
 from .options import OUTPUT, PROBLEM, AsJson, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, note, print_json, progress
@@ -97,4 +97,4 @@ def correct(
         print_correction(console(), correction)
     if output is not None:
         note(f"Change: {output}")
-    return EXIT_INCONSISTENT if correction.status is CorrectionStatus.INFEASIBLE else 0
+    return INCONSISTENT if correction.status is CorrectionStatus.INFEASIBLE else 0

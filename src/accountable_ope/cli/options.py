@@ -21,7 +21,7 @@ from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
 from ..problem.problem import Experience
-from ..radii.registry import DEFAULT_RADIUS
+from ..radii.registry import DEFAULT_RADIUS, RULES
 from ..validation import FloatArray
 
 MEMORY_LIMIT = 16 * 2**30
@@ -34,6 +34,8 @@ DECLARATIONS = Group.create_ordered("Declarations")
 CLASS = Group.create_ordered("Class and kernel")
 RADIUS = Group.create_ordered("Radius")
 OUTPUT = Group.create_ordered("Output")
+
+RADIUS_NAMES = ", ".join(rule.name for rule in RULES)
 
 
 def default_of(function: Callable[..., Any], name: str) -> Any:
@@ -71,7 +73,7 @@ class Declarations:
     """What the analyst asserts."""
 
     discount: float | None = None
-    """Discount factor. Needed, except for an average reward."""
+    """Discount factor. Needed (an average reward has none)."""
     reward_range: tuple[float, float]
     """Range of every reward, logged or not."""
     value_range: tuple[float, float] | None = None
@@ -210,8 +212,7 @@ class ClassOptions:
 class RadiusOptions:
     """A radius and its failure probability."""
 
-    radius: str = DEFAULT_RADIUS
-    """Name of the radius: how much loss chance may explain."""
+    radius: Annotated[str, Parameter(help=f"How much loss chance may explain: {RADIUS_NAMES}.")] = DEFAULT_RADIUS
     delta: Delta = DELTA
 
 

@@ -22,14 +22,14 @@ from ..problem.transitions import Transitions
 from ..report.document import Document, ladder_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
-from .application import EXIT_INCONSISTENT, EXIT_VACUOUS
+from .exits import INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .text import print_ladder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXIT_CODES = {Status.OK: 0, Status.VACUOUS: EXIT_VACUOUS, Status.INCONSISTENT: EXIT_INCONSISTENT}
+EXIT_CODES = {Status.OK: 0, Status.VACUOUS: VACUOUS, Status.INCONSISTENT: INCONSISTENT}
 
 
 @Parameter(name="*")

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, Verdict
-from ..bounds.interval import Interval
+from ..bounds.interval import Interval, normalizer
+from ..io.display import confidence
 from ..io.parquet import TransitionFile
 from ..problem.statements import Status
 from ..programs.certificate import SolveStatus
@@ -30,15 +31,15 @@ def print_ladder(
     """
     first = intervals[0]
     discount = first.assumptions.discount
-    scale = 1.0 if discount == 1 else 1 - discount
-    table = titled_table(f"{first.estimand}, {100 * (1 - first.delta):g}% confidence")
+    scale = normalizer(discount)
+    table = titled_table(f"{first.estimand}, {confidence(first.delta)} confidence")
     table.add_column("radius", no_wrap=True)
     table.add_column("value", no_wrap=True)
     if discount not in (0, 1):
         table.add_column(f"x {scale:.4g}", no_wrap=True)
     table.add_column("guarantee", min_width=13, max_width=20)
     table.add_column("status", no_wrap=True)
-    table.add_column("residual", no_wrap=True)
+    table.add_column("residual", overflow="fold")
     for interval in intervals:
         cells = [interval.radius.name, _ends(interval, 1.0)]
         if discount not in (0, 1):
@@ -85,11 +86,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
         console.print(f"\n{status_text(status)} ({names}): {status.value}")
     for part in best.certificates:
         if not part.consistent:
-            console.print(
-                f"  {part.features}: least loss {part.least_loss:.3g} above the radius {best.radius.total:.3g}; every function "
-                f"of this class misses Q somewhere by at least {part.least_misfit:.3g}.",
-                highlight=False,
-            )
+            console.print(f"  {part.refutation(best.radius)}")
     for doubt in best.doubts:
         console.print(f"\n[yellow]Doubt[/]: {doubt}")
     for part in best.certificates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from ..problem.statements import Guarantee, Statement, Status
@@ -63,10 +64,10 @@ def interval_html(interval: AnyInterval, estimand: str, method: str, doubts: Seq
 
 def result_html(
     title: str,
-    status: Status,
+    outcome: Enum,
     rows: Sequence[tuple[str, object]],
     premises: Sequence[Statement],
     doubts: Sequence[Statement] = (),
 ) -> str:
     """A result as a small table, for notebooks."""
-    return result_table(title, rows, premises, status=status.name, advice=status.value, notes=doubts)
+    return result_table(title, rows, premises, status=outcome.name, advice=str(outcome.value), notes=doubts)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import TabulatedPolicy
 from ..problem.transitions import StartStates, Transitions
-from ..validation import FloatArray
+from ..validation import FloatArray, plural
 from .files import whole_file
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
@@ -96,6 +96,8 @@ def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
             table.optional("terminated"),
             table.optional("episode"),
         )
+    except InvalidFile:
+        raise  # names the file already
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
     return TransitionFile(data, table.matrix(AT_STATE), table.matrix(AT_NEXT), table.matrix("q"), table.matrix("next_q"))
@@ -139,6 +141,8 @@ def read_start_file(path: str | os.PathLike[str], exact: bool = True) -> StartFi
     table = _Table(path)
     try:
         starts = StartStates(table.required("state"), table.optional("weight"), exact)
+    except InvalidFile:
+        raise  # names the file already
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
     return StartFile(starts, table.matrix(AT_STATE), table.matrix("q"))
@@ -280,7 +284,8 @@ class _Table:
 
         column: pa.ChunkedArray = self._table[name]
         if column.null_count:
-            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} missing values (nulls).")
+            missing = plural(column.null_count, "missing value", "missing values")
+            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls).")
         kind = column.type
         if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
             return self._list_column(name, column)
@@ -302,7 +307,8 @@ class _Table:
             raise InvalidFile(f"{self.name}: lists in column `{name}` must all have the same positive length.")
         flat = pc.list_flatten(column)
         if flat.null_count:
-            raise InvalidFile(f"{self.name}: column `{name}` has {flat.null_count} missing values (nulls) inside its lists.")
+            missing = plural(flat.null_count, "missing value", "missing values")
+            raise InvalidFile(f"{self.name}: column `{name}` has {flat.null_count} {missing} (nulls) inside its lists.")
         if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
             raise InvalidFile(f"{self.name}: column `{name}` must hold lists of numbers. It holds {column.type}.")
         return np.asarray(flat.to_numpy().astype(np.float64).reshape(-1, int(lengths[0])))

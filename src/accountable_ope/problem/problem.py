@@ -109,7 +109,8 @@ class Question:
             ("assumptions", self.assumptions, Assumptions),
         ):
             if not isinstance(value, wanted):
-                raise InvalidInput(f"`{name}` must be of type {wanted.__name__}. Got {type(value).__name__}.")
+                hint = "; wrap a function: aope.DiscretePolicy(function, actions=...)" if callable(value) else ""
+                raise InvalidInput(f"`{name}` must be of type {wanted.__name__}{hint}. Got {type(value).__name__}.")
         if self.assumptions.one_step_range is not None and not self.policy.exact:
             # Drawn actions move the residuals beyond r + discount V(s').
             raise InvalidInput(
@@ -160,7 +161,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Transitions):
-            raise InvalidInput(f"`data` must be of type Transitions. Got {type(self.data).__name__}.")
+            raise InvalidInput(
+                "`data` must be of type Transitions; make them from arrays, or by aope.load_transitions(file). "
+                f"Got {type(self.data).__name__}."
+            )
         Question(self.starts, self.policy, self.assumptions)
         check_data(self.data, self.assumptions)
         _ = self.experience  # shapes that do not fit are found before any work

@@ -24,8 +24,8 @@ class Status(Enum):
         "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would."
     )
     INCONSISTENT = (
-        "No function of the class is consistent with the data at this delta, so the class does not contain Q. "
-        "Use more or other features, or a larger norm bound."
+        "No function of the class within the norm bound is consistent with the data at this delta: the class does not contain Q, "
+        "or the bound is too small. Use more or other features, or a larger norm bound."
     )
 
 
@@ -67,6 +67,9 @@ class Statement:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return f"Statement({self.kind.value}, {self.name}: {self.text!r})"
 
     def parameter(self, name: str) -> object:
         """The value of one parameter."""

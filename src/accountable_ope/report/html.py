@@ -164,13 +164,8 @@ def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
     for status in Status:
         alike = [interval for interval in intervals if interval.status is status]
         if alike:
-            missed = (
-                f" {part.features}: least loss {part.least_loss:.3g}, radius {alike[-1].radius.total:.3g}; every function of the "
-                f"class misses Q somewhere by at least {part.least_misfit:.3g}."
-                for part in alike[-1].certificates
-                if not part.consistent
-            )
-            yield Note(status.name, ", ".join(interval.radius.name for interval in alike), status.value + "".join(missed))
+            refuted = (f" {part.refutation(alike[-1].radius)}" for part in alike[-1].certificates if not part.consistent)
+            yield Note(status.name, ", ".join(interval.radius.name for interval in alike), status.value + "".join(refuted))
 
 
 def _certificate_rows(interval: Interval) -> Iterator[tuple[str, ...]]:
