@@ -278,7 +278,7 @@ OPTIONS = (*BOUND[2:], "--report", "report.html")
         (("bound", "data.parquet", "more.parquet", *OPTIONS), "Unexpected argument 'more.parquet'."),
         (("bound", *OPTIONS), "DATA is needed."),
         (("bound", "data.parquet", "--discount", 0.5), "--reward-range is needed."),
-        (("bound", "data.parquet", "--reward-range", 0, 1), "--discount is needed."),
+        (("bound", "data.parquet", "--reward-range", 0, 1), "--discount is needed (or --average-reward)."),
         (("bound", "data.parquet", "--reward-range", 0), "--reward-range needs 2 values."),
         (("bound", "data.parquet", "--starts", "--discount", 0.5), "--starts needs a value."),
         (("bound", "data.parquet", *OPTIONS, "--delta", "low"), 'Invalid value for --delta: unable to convert "low" into float.'),
@@ -387,3 +387,21 @@ def test_help_imports_no_command():
     assert "accountable_ope.cli.application" in loaded
     assert not loaded & {f"accountable_ope.cli.{module}" for module, _ in COMMANDS.values()}
     assert not loaded & {"pyarrow", "scipy.linalg", "scipy.optimize", "docutils", "matplotlib", "torch"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--horizon", "4.4"), ("--features", "6.5"), ("--seed", "1.0"), ("--norm-bound", "none"), ("--horizon", "NULL")]
+)
+def test_numbers_are_taken_as_they_were_typed(wrong, demo_folder):
+    arguments = ("bound", demo_folder / "demo.parquet", "--discount", "0.9", "--reward-range", "0", "1", *wrong)
+    done = aope_command(*arguments)
+    assert done.returncode == 2 and f"Invalid value for {wrong[0]}" in done.stderr and done.stdout == ""
+
+
+def test_an_average_reward_needs_the_policy_at_next_states_only(tmp_path, demo_folder):
+    table = pq.read_table(demo_folder / "demo.parquet")
+    kept = [name for name in table.column_names if not name.startswith("target_probability")]
+    pq.write_table(table.select(kept), tmp_path / "next.parquet")
+    given = ("--average-reward", "--reward-range", "0", "1", "--value-span", "1", "--features", "6", "--action-values=-1,0,1")
+    done = aope_command("bound", tmp_path / "next.parquet", *given)
+    assert done.returncode == 4 and "Average reward" in done.stdout  # six cosines do not fit, which is an answer

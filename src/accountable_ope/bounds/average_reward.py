@@ -118,6 +118,7 @@ class _RelativeValues:
     span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range.
     """
 
+    name: str
     function_class: FunctionClass
     span: float
     largest: float
@@ -241,7 +242,7 @@ def _check_rows(data: Transitions, declared: AverageReward) -> None:
 
 def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_policy: bool) -> _RelativeValues:
     """The ranges of the module's first lines, for one class."""
-    if given.dimension is None:
+    if given.has_remainder or given.dimension is None:
         raise InvalidInput(f"`features` must be a feature map or Precomputed for an average reward. Got {type(given).__name__}.")
     plain = given.relative()
     of_norm = math.inf
@@ -266,7 +267,7 @@ def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_pol
         residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
         residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
     )
-    return _RelativeValues(plain, span, largest, norm_bound, note, ranges)
+    return _RelativeValues(repr(given), plain, span, largest, norm_bound, note, ranges)
 
 
 def _average_system(experience: Experience, function_class: FunctionClass, middle: float) -> BellmanSystem:
@@ -292,7 +293,7 @@ def _member(
     """One class, its ball and box."""
     facts = values.assumptions(declared)
     return Member(
-        name=repr(values.function_class),
+        name=values.name,
         system=system,
         statistic=statistic,
         kernel=kernel,

@@ -27,7 +27,7 @@ from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate, refuse_unfit
-from .interval import Interval
+from .interval import ClassCertificates, Interval
 from .premises import BEFORE_THE_DATA, Choice
 
 
@@ -239,7 +239,16 @@ def allowed_loss(interval: Interval, theta: FloatArray) -> float:
     One number for a constant radius; U(w, V_n)^2 / n^2 at the variance of this very Q for one that follows it, w the declared
     width of the residuals: that Q lies in the class is not needed for it.
     """
-    constraints = interval.certificates[0].constraints
+    return _allowed_in(interval.certificates[0], theta)
+
+
+def allowed_estimate(interval: Interval) -> float:
+    """The largest loss that chance allows to the estimate itself: the largest over the classes, of which one may hold Q."""
+    return max(_allowed_in(part, np.zeros(part.statistic.dimension)) for part in interval.certificates)
+
+
+def _allowed_in(part: ClassCertificates, theta: FloatArray) -> float:
+    constraints = part.constraints
     return constraints.evidence[0].allowed(constraints.range.declared, theta)
 
 

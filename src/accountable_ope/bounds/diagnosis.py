@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import numpy as np
-
 from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
@@ -16,7 +14,7 @@ from ..problem.problem import Problem
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
-from .correction import allowed_loss, refuse_early
+from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .premises import BEFORE_THE_DATA, Choice
@@ -133,7 +131,7 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     system = evaluation.systems[0]
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
-    allowed = allowed_loss(interval, np.zeros(statistic.dimension))
+    allowed = allowed_estimate(interval)
     return Diagnosis(
         estimate=system.offset,
         loss=loss,

@@ -22,7 +22,7 @@ from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusR
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
-from ..validation import probability_level
+from ..validation import probability_level, whole
 from .ends import ClassEnds, class_ends, value_box
 from .interval import Interval, clip, hull
 from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
@@ -99,6 +99,8 @@ class Evaluation:
             Where the radius needs something that was not declared, or says nothing about the class.
         """
         rule, problem = radius_rule(radius), self.problem
+        if planned is not None:
+            whole(planned, "planned", least=1)
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
         members = [self.member(index) for index in range(len(self.classes))]
@@ -107,7 +109,7 @@ class Evaluation:
                 class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
                 for member in members
             ]
-        return self.interval(ends, rule, split, growing=planned is not None)
+        return self.interval(ends, rule, split, growing=planned is not None and rule.anytime)
 
     def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, *, growing: bool = False) -> Interval:
         """The hull of the classes, enlarged by the error of the start states and clipped to the declared range; its premises."""
@@ -183,6 +185,11 @@ class Evaluation:
 
     def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
         """The same kernel and classes on another problem: fewer rows, or another discount."""
+        if self.anchor is not None:
+            raise InvalidInput(
+                "An evaluation around an estimate is of its own rows and discount, where the estimate is known: evaluate anew, with the "
+                "estimate as `anchor`."
+            )
         return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
 
     def member(self, index: int) -> Member:
@@ -325,7 +332,7 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     many = max((each.dimension for each in classes if each.dimension is not None), default=0)
     if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
         raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
-    sections = any(each.dimension is None for each in classes)
+    sections = any(each.has_remainder for each in classes)
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
     if not sections and facts.misfit == 0:

@@ -128,7 +128,7 @@ def bound_by_finite_features(
             replace(grounds, evidence=(wider,)),
             split.kernel,
         )
-    part = replace(ends.part, missed=larger.slack, norm_bound=facts.norm_bound)
+    part = replace(ends.part, missed=larger.slack + ends.part.missed, norm_bound=facts.norm_bound)
     interval = evaluation.interval([replace(ends, part=part)], rule, split)
     drawn = premise(
         "random-features",

@@ -96,7 +96,7 @@ class ClassCertificates:
         if not (self.upper.check().valid and self.lower.check().valid):
             return False
         if self.tightening is not None:
-            return self.tightening.check(self.upper, self.lower) and self._same_evidence()
+            return self.tightening.check(self.upper, self.lower) and self._same_evidence(self.tightening.constraints)
         loss = self.upper.constraints[0].quadratic
         m = self.statistic.dimension  # an unseen part of an RKHS is one more variable, after those of the statistic
         return any(
@@ -104,8 +104,9 @@ class ClassCertificates:
             for q in (self.statistic.v_loss(), self.statistic.u_loss())
         )
 
-    def _same_evidence(self) -> bool:
-        evidence, loss = self.constraints.evidence[0], self.statistic.v_loss()
+    def _same_evidence(self, proved: ConstraintSet) -> bool:
+        """Whether what the rounds were proved from is this statistic, and not that of other data."""
+        evidence, loss = proved.evidence[0], self.statistic.v_loss()
         same = np.array_equal(evidence.squared.A, loss.A) and np.array_equal(evidence.squared.a, loss.a)
         return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
 
@@ -189,6 +190,9 @@ class Interval:
     def check(self) -> bool:
         """Every certificate proves its bound again, and the reported ends follow from them."""
         if not all(part.check() for part in self.certificates):
+            return False
+        lower, upper, status = clip(self.unclipped, self.ranges.value)
+        if status is not self.status or not np.array_equal((self.lower, self.upper), (lower, upper), equal_nan=True):
             return False
         return np.array_equal(self.unclipped, hull(self.certificates, self.start_error), equal_nan=True)
 

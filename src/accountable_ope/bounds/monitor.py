@@ -157,7 +157,7 @@ class Monitor:
             after = tuple(np.concatenate(parts) for parts in zip(before.after, after, strict=True))
         systems = tuple(
             bellman_system(problem.experience, Precomputed(x, y, start, each.intercept))
-            for each, x, y, start in zip(self.features, here, after, self._at_start, strict=True)
+            for each, x, y, start in zip(self.classes, here, after, self._at_start, strict=True)
         )
         columns = np.concatenate([system.columns() for system in systems], axis=1)
         known = None if before is None else before.sums
@@ -221,7 +221,7 @@ class Monitor:
         return [
             *(f"{field.name} {getattr(facts, field.name)!r}" for field in fields(facts)),
             f"kernel {_name(self.kernel)}",
-            f"features {', '.join(map(_name, self.features))}",
+            f"features {', '.join(map(_name, self.classes))}",
             f"radius {self.radius}",
             f"delta {self.delta!r}",
             f"planned {self.planned}",
@@ -245,7 +245,7 @@ class Monitor:
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
         here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
         sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
-        size = sum(feature_map.dimension + feature_map.intercept + 2 for feature_map in self.features)
+        size = sum(phi.dimension + each.intercept + 2 for phi, each in zip(self.features, self.classes, strict=True))
         shapes = [(len(data), feature_map.dimension) for feature_map in self.features]
         fits = [x.shape for x in here] == shapes == [y.shape for y in after]
         looks = _looks(arrays)

@@ -115,6 +115,11 @@ class FunctionClass(Protocol):
         """Whether the coordinates are known at the given rows only."""
         ...
 
+    @property
+    def has_remainder(self) -> bool:
+        """Whether the coordinates miss a part of the class, which `columns` then bounds."""
+        ...
+
     def columns(self, experience: Experience) -> Columns:
         """The coordinates at the rows."""
         ...
@@ -155,7 +160,8 @@ class Span:
     intercept: bool
 
     def __repr__(self) -> str:
-        return repr(self.feature_map)
+        same = self.intercept == self.feature_map.intercept
+        return repr(self.feature_map) if same else f"Span({self.feature_map!r}, intercept={self.intercept})"
 
     @property
     def dimension(self) -> int:
@@ -167,6 +173,10 @@ class Span:
 
     @property
     def at_rows_only(self) -> bool:
+        return False
+
+    @property
+    def has_remainder(self) -> bool:
         return False
 
     def columns(self, experience: Experience) -> Columns:

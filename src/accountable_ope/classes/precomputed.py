@@ -72,6 +72,10 @@ class Precomputed:
     def at_rows_only(self) -> bool:
         return True
 
+    @property
+    def has_remainder(self) -> bool:
+        return False
+
     def columns(self, experience: Experience) -> Columns:
         rows, starts = len(experience.data), len(experience.starts)
         if len(self.at_data) != rows or len(self.at_start) != starts:

@@ -63,6 +63,10 @@ class KernelSections:
     def at_rows_only(self) -> bool:
         return False
 
+    @property
+    def has_remainder(self) -> bool:
+        return True
+
     def memory(self, count: int) -> int:
         """About how many bytes the coordinates of `count` transitions and the program take."""
         m = count + 2 if self.landmarks is None else min(self.landmarks, count + 2)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import NoReturn
+from pathlib import Path
+from types import NoneType
+from typing import Any, NoReturn, get_args
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, convert
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from ..errors import AopeError
@@ -55,6 +58,17 @@ def _shown_default(value: object) -> str | None:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
+def _strictly(kind: Any, tokens: Any) -> Any:
+    """As typed: 4.4 is no whole number, and `none` no value."""
+    allowed = {*get_args(kind), kind}
+    for token in tokens if isinstance(tokens, Sequence) else ():
+        if int in allowed and not re.fullmatch(r"[+-]?\d+", token.value):
+            raise ValueError(f"it must be a whole number. Got {token.value!r}.")
+        if NoneType in allowed and not allowed & {str, Path} and token.value.lower() in ("none", "null"):
+            raise ValueError(f"it must be a value. Got {token.value!r}.")
+    return convert(kind, tokens)
+
+
 app = App(
     name="aope",
     help="Confidence bounds on a policy's value from logged data, without the behavior policy, with certificates.",
@@ -62,7 +76,9 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
     # A later option replaces an earlier one of the same name, so that a command can be repeated with a change at its end.
-    default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_shown_default),
+    default_parameter=Parameter(
+        negative=(), allow_repeating=True, show_default=_shown_default, converter=_strictly, json_list=False, json_dict=False
+    ),
 )
 for _name, (_module, _help) in COMMANDS.items():
     app.command(f"{__package__}.{_module}:{_name}", name=_name, help=_help)

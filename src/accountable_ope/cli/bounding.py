@@ -97,6 +97,8 @@ def bound(
             inputs = read_inputs(data, problem, need_starts=False)
             intervals = _average_ladder(inputs, declared, value_span, choice, radii, meter)
         else:
+            if declared.discount is None:
+                raise InvalidInput("--discount is needed (or --average-reward).")
             assumptions = declared.assumptions()
             choice.test_kernel()  # a wrong bandwidth is refused before the file is read
             inputs = read_inputs(data, problem)

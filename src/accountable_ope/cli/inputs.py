@@ -43,7 +43,8 @@ def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True) -
     file = read_transition_file(path)
     start_file = _read_starts(file, options) if need_starts else None
     policy = read_policy([(path, file)], start_file, options)
-    starts = StartStates(file.data.states[:1]) if start_file is None else start_file.starts
+    # Where no start states are needed one row keeps the record valid; the policy is known at next states.
+    starts = StartStates(file.data.next_states[:1]) if start_file is None else start_file.starts
     return Inputs(file.data, starts, policy, file, start_file)
 
 
