@@ -187,8 +187,8 @@ class Evaluation:
         """The same kernel and classes on another problem: fewer rows, or another discount."""
         if self.anchor is not None:
             raise InvalidInput(
-                "An evaluation around an estimate is of its own rows and discount, where the estimate is known: evaluate anew, with "
-                "the estimate as `anchor`."
+                "An evaluation around an estimate is of its own rows and discount, where the estimate is known. Evaluate anew, "
+                "with the estimate as `anchor`."
             )
         return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
 
