@@ -113,3 +113,30 @@ def test_finite_features_count_a_misfit():
         for m in (0.0, 0.1)
     ]
     assert slack[1] == pytest.approx(slack[0] + 0.1)
+
+
+def test_an_estimate_with_an_impossible_residual_is_rejected():
+    """One row decides, whatever the radius: the residual of the true Q cannot exceed the declared width."""
+    asked = problem(4)
+
+    def absurd(states, actions):
+        return MDP.q(states, actions) + 1e4 * (states[:, 0] == asked.data.states[7, 0])
+
+    for radius in ("hoeffding", "azuma", "certified"):
+        given = {"features": MDP.features(), "kernel": KERNEL, "radius": radius}
+        assert aope.diagnose(absurd, asked, **given).verdict.name == "REJECTED"
+        assert aope.diagnose(MDP.q, asked, **given).verdict.name == "CONSISTENT"
+
+
+def test_a_cut_is_refused_where_coordinates_look_at_all_rows():
+    with pytest.raises(aope.InvalidInput, match="weights that no later row decides"):
+        aope.bound_value(problem(), features=aope.KernelSections(KERNEL, 20), kernel=KERNEL, radius="certified-cut")
+    names = {
+        each.name for each in aope.bound_value(problem(), features=MDP.features(), kernel=KERNEL, radius="certified-cut").premises
+    }
+    assert "fixed-starts" in names
+
+
+def test_one_landmark_is_enough():
+    interval = aope.bound_value(problem(), features=aope.KernelSections(KERNEL, 1), kernel=KERNEL)
+    assert interval.status is aope.Status.VACUOUS and interval.check()

@@ -6,15 +6,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accountable_ope import InvalidInput
 from golden.cases import CASES
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
+REFUSED = {
+    "sections 20 certified-cut": "coordinates chosen by looking at all rows make early weights depend on later rows",
+    "sections None certified-cut": "likewise",
+}
+"""Results that were given and are refused now: their guarantee was false."""
+
 
 def test_there_are_enough_of_them():
-    assert len(GOLDEN) >= 80 and set(GOLDEN) == set(CASES)
+    assert len(GOLDEN) >= 80 and set(GOLDEN) == set(CASES) and set(REFUSED) < set(CASES)
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", [name for name in GOLDEN if name not in REFUSED])
 def test_golden(name):
     np.testing.assert_allclose(np.array(CASES[name]()), np.array(GOLDEN[name]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    with pytest.raises(InvalidInput, match="no later row decides"):
+        CASES[name]()

@@ -1,5 +1,7 @@
 """Ranges follow from what was declared, and contradictions are refused in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -155,3 +157,21 @@ def test_data_that_contradict_the_assumptions_are_refused(declared, data, messag
 
 def test_terminal_next_states_may_lie_outside_the_box():
     check_data(transitions(), Assumptions(discount=0.9, reward_range=(0, 1), state_box=([0.0], [1.0])))
+
+
+def test_an_episode_longer_than_the_horizon_is_a_contradiction():
+    rows = np.zeros((5, 1))
+    data = Transitions(rows, [0] * 5, np.zeros(5), rows, [False, False, True, False, True], episodes=[0, 0, 0, 1, 1])
+    check_data(data, Assumptions(discount=0.9, reward_range=(0, 1), horizon=3))
+    with pytest.raises(InvalidInput, match=r"ends within 2 steps, but episode number 0 \(from 0\) has 3 rows"):
+        check_data(data, Assumptions(discount=0.9, reward_range=(0, 1), horizon=2))
+
+
+def test_two_rewards_at_one_state_and_action_are_no_function_of_them():
+    states = np.array([[0.0], [1.0], [0.0], [0.0]])
+    data = Transitions(states, [0, 0, 1, 0], [0.5, 0.1, 0.2, 0.6], states)
+    facts = Assumptions(discount=0.9, reward_range=(0, 1))
+    check_data(data, facts)
+    with pytest.raises(InvalidInput, match="rows 0 and 3 have the same ones and pay 0.5 and 0.6"):
+        check_data(data, replace(facts, reward_noise=False))
+    check_data(data.rows(slice(0, 3)), replace(facts, reward_noise=False))

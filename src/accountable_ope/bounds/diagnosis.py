@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
 from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
@@ -132,11 +134,13 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
     allowed = allowed_estimate(interval)
+    # Given (s, a), the true residual has mean 0 and lies in an interval of the declared width.
+    possible = float(np.abs(system.target).max()) <= interval.ranges.residual_width * (1 + 1e-9)
     return Diagnosis(
         estimate=system.offset,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
-        verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
+        verdict=Verdict.CONSISTENT if loss <= allowed and possible else Verdict.REJECTED,
         interval=interval,
         witness=witness_of(system.target, system.points, evaluation.kernel),
     )

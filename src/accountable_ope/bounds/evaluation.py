@@ -341,6 +341,11 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     for rule in rules:
         if rule.loss is LossKind.U:
             raise InvalidInput(f"`radius` {rule.name} bounds a U-statistic, which says nothing about {what}.")
+        if rule.cut and sections:
+            raise InvalidInput(
+                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
+                "looking at all rows: use certified."
+            )
         if rule.approach is Approach.SELF_NORMALIZED or (sections and rule.approach is Approach.BOOTSTRAP):
             raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
     if not kernel.nonnegative:

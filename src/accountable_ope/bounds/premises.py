@@ -115,6 +115,9 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
     if rule.cut:
         text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
         premises.append(premise("cut", text))
+        premises.append(
+            premise("fixed-starts", "Start states were fixed before the data: weights for early rows depend on them.")
+        )
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
         premises.append(premise("symmetric-noise", text))

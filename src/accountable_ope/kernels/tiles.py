@@ -35,7 +35,7 @@ class ExponentTiles:
 
     def fill(self, rows: slice, columns: slice, out: Tile) -> None:
         np.matmul(self._left[rows], self._right[:, columns], out=out)
-        _exp(out, clip=self._row_norms[rows].max() + self._column_norms[columns].max() > self._reach)
+        _exp(out, clip=self._row_norms[rows].max(initial=0.0) + self._column_norms[columns].max(initial=0.0) > self._reach)
 
 
 class DifferenceTiles:

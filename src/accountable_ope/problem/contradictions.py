@@ -47,6 +47,20 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
         raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
     if assumptions.state_box is not None:
         _check_box(data, assumptions.state_box)
+    if assumptions.horizon is not None and data.episodes is not None:
+        lengths = np.bincount(data.episodes)
+        longer = lengths > assumptions.horizon
+        if longer.any():
+            raise InvalidInput(
+                f"`horizon` says that every episode ends within {assumptions.horizon} steps, but episode number "
+                f"{int(np.argmax(longer))} (from 0) has {int(lengths[np.argmax(longer)])} rows."
+            )
+    if not assumptions.reward_noise and data.reward_conflict is not None:
+        first, second = data.reward_conflict
+        raise InvalidInput(
+            f"`reward_noise=False` says that the reward is a function of state and action, but rows {first} and {second} have "
+            f"the same ones and pay {data.rewards[first]:g} and {data.rewards[second]:g}."
+        )
 
 
 def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
-from ..validation import BoolArray, FloatArray, IntArray, frozen, matrix, plural, private_copy, raw_array, same_rows, vector
+from ..validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen,
+    matrix,
+    plural,
+    private_copy,
+    raw_array,
+    row_keys,
+    same_rows,
+    vector,
+)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -100,6 +113,16 @@ class Transitions:
     @property
     def number_of_episodes(self) -> int | None:
         return None if self.episodes is None else int(self.episodes.max()) + 1
+
+    @cached_property
+    def reward_conflict(self) -> tuple[int, int] | None:
+        """Two rows with the same state and action that pay differently; None where there are none."""
+        actions = self.actions[:, None] if self.finite_actions else self.actions
+        keys = row_keys(np.column_stack([self.states, actions]).astype(np.float64))
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        before = first[group.reshape(-1)]
+        differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.maximum(1.0, np.abs(self.rewards))
+        return (int(before[np.argmax(differs)]), int(np.argmax(differs))) if differs.any() else None
 
     def rows(self, chosen: slice | BoolArray | IntArray) -> Transitions:
         """Some of the transitions, in the same order."""
