@@ -1,12 +1,15 @@
 """One evaluation, many questions: none of them may lose the estimate, the class or the data that it is about."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import accountable_ope as aope
 from accountable_ope.classes import Span
+from accountable_ope.cli.text import print_diagnosis
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.problem.statements import texts
 
@@ -115,6 +118,15 @@ def test_finite_features_count_a_misfit():
     assert slack[1] == pytest.approx(slack[0] + 0.1)
 
 
+def loss_is_compared_as_it_is(found):
+    """The text may say "above the radius" only where the loss is."""
+    console = Console(record=True, width=200, file=io.StringIO())
+    print_diagnosis(console, found)
+    text = console.export_text()
+    compared = "above" if found.loss > found.radius.total else "at most"
+    return f"loss {found.loss:.3g}, {compared} the radius" in text and "no residual of the true Q can" in text
+
+
 def test_an_estimate_with_an_impossible_residual_is_rejected():
     """One row decides, whatever the radius: the residual of the true Q cannot exceed the declared width."""
     asked = problem(4)
@@ -124,7 +136,9 @@ def test_an_estimate_with_an_impossible_residual_is_rejected():
 
     for radius in ("hoeffding", "azuma", "certified"):
         given = {"features": MDP.features(), "kernel": KERNEL, "radius": radius}
-        assert aope.diagnose(absurd, asked, **given).verdict.name == "REJECTED"
+        found = aope.diagnose(absurd, asked, **given)
+        assert found.verdict.name == "REJECTED" and found.impossible and found.largest_residual > 9e3
+        assert loss_is_compared_as_it_is(found)
         assert aope.diagnose(MDP.q, asked, **given).verdict.name == "CONSISTENT"
 
 
@@ -140,3 +154,16 @@ def test_a_cut_is_refused_where_coordinates_look_at_all_rows():
 def test_one_landmark_is_enough():
     interval = aope.bound_value(problem(), features=aope.KernelSections(KERNEL, 1), kernel=KERNEL)
     assert interval.status is aope.Status.VACUOUS and interval.check()
+
+
+def test_rounding_does_not_reject_the_true_q_where_chance_moves_nothing():
+    """Discount 0 and a reward that is a function of (s, a): the declared width is 0, and 0.1 * 3 is not 0.3."""
+    states = np.linspace(-1, 1, 40)[:, None]
+    data = aope.Transitions(states, np.zeros(40, dtype=int), 0.3 * np.ones(40), states)
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), reward_noise=False, norm_bound=1)
+    policy = aope.DiscretePolicy(lambda rows: np.ones((len(rows), 1)), actions=1)
+    asked = aope.Problem(data, aope.StartStates([[0.0]]), policy, facts)
+    found = aope.diagnose(
+        lambda s, a: np.full(len(s), 0.1 * 3), asked, features=aope.RandomFourier(3), kernel=KERNEL, radius="azuma"
+    )
+    assert 0 < found.largest_residual < 1e-15 and not found.impossible

@@ -34,7 +34,7 @@ from .premises import BEFORE_THE_DATA, Choice
 class CorrectionStatus(Enum):
     """How a correction ended; the value is the advice."""
 
-    UNCHANGED = "The estimate is consistent with the data already: nothing was changed."
+    UNCHANGED = "The loss of the estimate is within the radius already: nothing was changed."
     CORRECTED = "The smallest change that makes the estimate consistent with the data was added."
     INFEASIBLE = (
         "No change within the class makes the estimate consistent with the data: the least loss exceeds the radius. "
@@ -157,7 +157,7 @@ def correct(
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Correction:
-    """min ||theta||^2 subject to loss(estimate + theta'phi) <= radius: zero exactly when the estimate is consistent already.
+    """min ||theta||^2 subject to loss(estimate + theta'phi) <= radius: zero exactly when the estimate's loss is within it.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
+from ..problem.assumptions import ValueRanges
 from ..problem.problem import Problem
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
@@ -51,6 +52,8 @@ class Diagnosis:
         Bounds for the value, the class anchored at the estimate.
     witness : Witness
         Where the estimate is wrong.
+    largest_residual : float
+        Its largest Bellman residual in absolute value, at any logged row.
     """
 
     estimate: float
@@ -59,6 +62,7 @@ class Diagnosis:
     verdict: Verdict
     interval: Interval
     witness: Witness
+    largest_residual: float
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
@@ -75,6 +79,11 @@ class Diagnosis:
             self.interval.premises,
             self.interval.doubts,
         )
+
+    @property
+    def impossible(self) -> bool:
+        """Whether a residual exceeds the declared width, which that of the true Q cannot; rounding counts for nothing."""
+        return not _possible(self.largest_residual, self.interval.ranges)
 
     @property
     def inside(self) -> bool:
@@ -134,13 +143,18 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
     allowed = allowed_estimate(interval)
-    # Given (s, a), the true residual has mean 0 and lies in an interval of the declared width.
-    possible = float(np.abs(system.target).max()) <= interval.ranges.residual_width * (1 + 1e-9)
+    largest = float(np.abs(system.target).max())
     return Diagnosis(
         estimate=system.offset,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
-        verdict=Verdict.CONSISTENT if loss <= allowed and possible else Verdict.REJECTED,
+        verdict=Verdict.CONSISTENT if loss <= allowed and _possible(largest, interval.ranges) else Verdict.REJECTED,
         interval=interval,
         witness=witness_of(system.target, system.points, evaluation.kernel),
+        largest_residual=largest,
     )
+
+
+def _possible(residual: float, ranges: ValueRanges) -> bool:
+    """Given (s, a), the residual of the true Q has mean 0 and lies in an interval of the declared width."""
+    return residual <= ranges.residual_width + 1e-9 * ranges.residual_bound

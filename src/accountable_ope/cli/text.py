@@ -101,13 +101,19 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Verdict, interval and where the estimate is wrong."""
     style = "green" if diagnosis.verdict is Verdict.CONSISTENT else "red"
-    compared = "at most" if diagnosis.verdict is Verdict.CONSISTENT else "above"
+    compared = "at most" if diagnosis.loss <= diagnosis.radius.total else "above"
     console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}")
     console.print(
         f"\nEstimate of the value {number_text(diagnosis.estimate)}; kernel Bellman loss {diagnosis.loss:.3g}, {compared} the "
         f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",
         highlight=False,
     )
+    if diagnosis.impossible:
+        width = diagnosis.interval.ranges.residual_width
+        console.print(
+            f"Its largest residual, {number_text(diagnosis.largest_residual)}, exceeds {number_text(width)}: under what is "
+            "assumed no residual of the true Q can."
+        )
     if diagnosis.interval.status is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
         console.print(f"The estimate lies {where} the interval for the value:\n")

@@ -67,6 +67,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "estimate": diagnosis.estimate,
         "loss": diagnosis.loss,
         "threshold": diagnosis.radius.total,
+        "largest_residual": diagnosis.largest_residual,
         "verdict": diagnosis.verdict.name,
         "advice": diagnosis.verdict.value,
         "inside": diagnosis.inside,
