@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor
+from concurrent.futures import wait as finished
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from threading import Thread
@@ -39,9 +41,14 @@ def as_finished(work: Callable[[P], R], pieces: Sequence[P], workers: int) -> Ge
     size = min(workers, len(pieces))
     with worker_end, parent_end, ProcessPoolExecutor(size, context, initializer=_follow, initargs=(worker_end,)) as pool:
         try:
-            waiting = {pool.submit(work, piece): piece for piece in pieces}
-            for future in as_completed(waiting):
-                yield waiting.pop(future), future.result()
+            # No more pieces at a time than workers: one that waits in the pool's pipe would keep an interrupted run from ending.
+            left = iter(pieces)
+            waiting = {pool.submit(work, piece): piece for piece in islice(left, size)}
+            while waiting:
+                for future in finished(waiting, return_when=FIRST_COMPLETED).done:
+                    piece = waiting.pop(future)
+                    waiting |= {pool.submit(work, following): following for following in islice(left, 1)}
+                    yield piece, future.result()
         except BrokenProcessPool as error:
             raise AopeError(
                 "A worker process was killed, perhaps for lack of memory: use fewer `workers`. Finished work is kept where a "
