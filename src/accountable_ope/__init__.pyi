@@ -13,9 +13,9 @@ from . import problem as problem
 from . import programs as programs
 from . import radii as radii
 from . import statistics as statistics
+from . import verification as verification
 
 # bounds
-from .bounds.average_reward import AverageReward as AverageReward
 from .bounds.average_reward import bound_average_reward as bound_average_reward
 from .bounds.correction import correct as correct
 from .bounds.diagnosis import diagnose as diagnose
@@ -63,6 +63,7 @@ from .kernels.random_features import RandomFeatureKernel as RandomFeatureKernel
 # the question
 from .problem.assumptions import Assumptions as Assumptions
 from .problem.assumptions import RelativeNorm as RelativeNorm
+from .problem.average_reward import AverageReward as AverageReward
 from .problem.policy import DeterministicPolicy as DeterministicPolicy
 from .problem.policy import DiscretePolicy as DiscretePolicy
 from .problem.policy import SampledPolicy as SampledPolicy

@@ -1,6 +1,5 @@
 from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
 from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
-from .average_reward import AverageReward as AverageReward
 from .average_reward import bound_average_reward as bound_average_reward
 from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction

@@ -37,12 +37,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..classes.description import describe_class
+from ..classes.features import ListedFeatures
 from ..classes.function_class import Features, FunctionClass, as_classes
 from ..classes.ranges import ResidualRange
 from ..errors import InvalidInput
+from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import Assumptions, Range, ValueRanges
+from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.average_reward import AverageReward
+from ..problem.description import Description
 from ..problem.contradictions import check_rewards
 from ..problem.policy import Policy
 from ..problem.problem import Experience
@@ -55,60 +60,14 @@ from ..radii.member import Member
 from ..radii.registry import Approach, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.statistic import KernelStatistic, kernel_statistics
-from ..validation import FloatArray, ordered_pair, positive, probability_level
+from ..validation import FloatArray, probability_level
+from ..verification.record import Circumstances, DataRecord
 from .ends import class_ends
 from .evaluation import single_threaded
-from .interval import ClassCertificates, Interval, clip, hull
+from .interval import ClassCertificates, Interval, Setting, clip, hull
 from .premises import FIXED_SIZE, ORDER, kernel_premise, reward_premise
 
 UNIT = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class AverageReward:
-    """What the analyst asserts about a process that goes on forever.
-
-    Parameters
-    ----------
-    reward_range : (low, high)
-        Every reward lies in it, and so does the average.
-    norm_bound : float, optional
-        ||theta|| <= norm_bound for Q plus *some* constant.
-    value_span : float, optional
-        The largest less the smallest value of V, the relative value of the target policy, over all states. At least one of the
-        two is needed. Both: the tighter consequence of either is used.
-    reward_noise : bool
-        True: the reward may be random given (s, a). False: it is a function of (s, a).
-
-    Examples
-    --------
-    >>> import accountable_ope as aope
-    >>> aope.AverageReward(reward_range=(0, 1), value_span=2)
-    AverageReward(reward_range=(0.0, 1.0), norm_bound=None, value_span=2.0, reward_noise=True)
-    """
-
-    reward_range: Range
-    norm_bound: float | None = None
-    value_span: float | None = None
-    reward_noise: bool = True
-
-    def __post_init__(self) -> None:
-        if self.norm_bound is None and self.value_span is None:
-            raise InvalidInput("`norm_bound` or `value_span` is needed: nothing else bounds the relative value.")
-        if not isinstance(self.reward_noise, bool):
-            raise InvalidInput(f"`reward_noise` must be True or False. Got {self.reward_noise!r}.")
-        object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
-        for name in ("norm_bound", "value_span"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive(getattr(self, name), name))
-
-    @property
-    def reward_width(self) -> float:
-        return self.reward_range[1] - self.reward_range[0]
-
-    @property
-    def middle(self) -> float:
-        return self.reward_range[0] + 0.5 * self.reward_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +77,7 @@ class _RelativeValues:
     span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range.
     """
 
-    name: str
+    description: Description
     function_class: FunctionClass
     span: float
     largest: float
@@ -224,6 +183,23 @@ def bound_average_reward(
         count=len(data),
         kernel=repr(kernel),
         terminates=False,
+        setting=Setting(
+            data=DataRecord(len(data), data.sha256, ""),
+            kernel=describe_kernel(kernel),
+            average=assumptions,
+            circumstances=Circumstances(
+                terminates=False,
+                start_is_exact=True,
+                effective_starts=1.0,
+                exact_policy=policy.exact,
+                planned=len(data),
+                growing=False,
+                anchored=False,
+                earlier_rows=0,
+                kernel_chosen=True,
+                coefficient_variance=None,
+            ),
+        ),
         premises=_premises(assumptions, classes, parts, kernel, exact_policy=policy.exact),
         estimand="Average reward of the target policy",
     )
@@ -267,7 +243,7 @@ def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_pol
         residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
         residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
     )
-    return _RelativeValues(repr(given), plain, span, largest, norm_bound, note, ranges)
+    return _RelativeValues(describe_class(given), plain, span, largest, norm_bound, note, ranges)
 
 
 def _average_system(experience: Experience, function_class: FunctionClass, middle: float) -> BellmanSystem:
@@ -293,17 +269,19 @@ def _member(
     """One class, its ball and box."""
     facts = values.assumptions(declared)
     return Member(
-        name=values.name,
+        name=values.description.text,
         system=system,
         statistic=statistic,
         kernel=kernel,
         ranges=values.ranges,
-        residuals=ResidualRange(facts, values.ranges, terminates=False, diameter=math.inf),
+        residuals=ResidualRange(facts, values.ranges, terminates=False, diameter=values.function_class.diameter),
         box=_average_box(system.objective, declared),
         norm=values.norm_bound,
         largest_norm=None,
         misfit=0.0,
         rounding=_rounding(statistic, values, declared),
+        description=values.description,
+        listed=isinstance(values.function_class.feature_map, ListedFeatures),
         note=values.note,
     )
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..programs.certificate import Argument, LeastNormFound
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.lagrangian import Constraint, Role
 from ..programs.pointwise import PointwiseRows
 from ..programs.quadratic import Quadratic
-from ..programs.solver import Solution, least_norm, solve
+from ..programs.solver import Solution, least_norm_found, solve
 from ..radii.member import Member
-from ..radii.registry import Grounds, LossKind, Radius, RadiusRule
+from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule
 from ..statistics.bellman import BellmanSystem
-from .interval import ClassCertificates
+from .interval import Basis, ClassCertificates
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, 
 def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool = False) -> ClassEnds:
     """Both ends of one class from its evidence."""
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
+    system, kernel = member.system, member.kernel
     solution = solve(constraints, member.system.objective, _pointwise_rows(member) if pointwise else None)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = grounds.uses, evidence.bound(0.0, 0.0) if solution.tightening is None else solution.tightening.level
@@ -49,20 +51,23 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         upper=solution.upper,
         lower=solution.lower,
         norm_bound=constraints.norm_bound,
-        least_norm=smallest,
+        least_norm=None if smallest is None else smallest.value,
         least_loss=solution.least_loss,
-        least_misfit=_least_misfit(member, solution) if solution.empty and rule.loss is LossKind.V else 0.0,
+        least_misfit=_least_misfit(member, solution) if solution.empty and _bounds_misfit(rule) else 0.0,
         statistic=grounds.statistic,
         note=note,
         offset=member.system.offset,
         missed=solution.missed + member.misfit,
         tightening=solution.tightening,
         chance_loss=evidence.variance(constraints.inside) if compared else math.nan,
+        basis=Basis(member.description, kernel.nonnegative, member.listed, system.objective, system.box_moments, grounds.sums),
+        least_norm_argument=Argument() if smallest is None else smallest.argument,
+        least_loss_argument=solution.least_loss_argument,
     )
     return ClassEnds(part, rule.at(level, uses, delta, member.rounding))
 
 
-def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[ConstraintSet, float | None, str]:
+def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[ConstraintSet, LeastNormFound | None, str]:
     """The set, the least norm that is consistent with the evidence, and why the ball is what it is."""
     system, declared = member.system, member.norm
     remainder = system.remainder
@@ -75,10 +80,10 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         joint=joint,
         unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
     )
-    smallest = least_norm(first)
-    if isinstance(declared, RelativeNorm) and smallest:
-        return replace(first, norm_bound=declared.multiple * smallest), smallest, ""
-    return first, smallest, member.note or _why_so_large(declared, smallest)
+    smallest = least_norm_found(first)
+    if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
+        return replace(first, norm_bound=declared.multiple * smallest.value), smallest, ""
+    return first, smallest, member.note or _why_so_large(declared, None if smallest is None else smallest.value)
 
 
 def _why_so_large(declared: float | RelativeNorm | None, smallest: float | None) -> str:
@@ -89,6 +94,11 @@ def _why_so_large(declared: float | RelativeNorm | None, smallest: float | None)
         return "none was declared"
     why = "a constant Q is consistent with the data" if smallest == 0.0 else "no Q of the class is consistent with the data"
     return f"a multiple of the least norm bounds nothing here, since {why}"
+
+
+def _bounds_misfit(rule: RadiusRule) -> bool:
+    """Whether a large loss says how far Q is: a V-statistic of the kernel itself does."""
+    return rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
 
 
 def _least_misfit(member: Member, solution: Solution) -> float:

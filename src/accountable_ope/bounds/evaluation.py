@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..classes.description import describe_class
+from ..classes.features import ListedFeatures
 from ..classes.function_class import Features, FunctionClass, as_classes
 from ..classes.ranges import residual_range
 from ..errors import InvalidInput
+from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions
@@ -23,8 +26,9 @@ from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
+from ..verification.record import Circumstances, DataRecord
 from .ends import ClassEnds, class_ends, value_box
-from .interval import Interval, clip, hull
+from .interval import Interval, Setting, clip, hull
 from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
 
 if TYPE_CHECKING:
@@ -109,9 +113,31 @@ class Evaluation:
                 class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
                 for member in members
             ]
-        return self.interval(ends, rule, split, growing=planned is not None and rule.anytime)
+        setting = self.setting(planned or len(problem.data), growing=planned is not None and rule.anytime)
+        return self.interval(ends, rule, split, setting)
 
-    def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, *, growing: bool = False) -> Interval:
+    def setting(self, planned: int, *, growing: bool = False, coefficient_variance: float | None = None) -> Setting:
+        """What a result rests on beside data and assumptions."""
+        problem = self.problem
+        return Setting(
+            data=DataRecord(len(problem.data), problem.data.sha256, problem.starts.sha256),
+            kernel=describe_kernel(self.kernel),
+            average=None,
+            circumstances=Circumstances(
+                terminates=problem.terminates,
+                start_is_exact=problem.start_is_exact,
+                effective_starts=problem.effective_starts,
+                exact_policy=problem.policy.exact,
+                planned=planned,
+                growing=growing,
+                anchored=self.anchor is not None,
+                earlier_rows=self.chosen.earlier_rows,
+                kernel_chosen=self.chosen.kernel,
+                coefficient_variance=coefficient_variance,
+            ),
+        )
+
+    def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, setting: Setting) -> Interval:
         """The hull of the classes, enlarged by the error of the start states and clipped to the declared range; its premises."""
         problem, parts, start_error = self.problem, tuple(each.part for each in ends), 0.0
         if split.start > 0:
@@ -132,6 +158,7 @@ class Evaluation:
             count=len(problem.data),
             kernel=repr(self.kernel),
             terminates=problem.terminates,
+            setting=setting,
             premises=value_premises(
                 problem,
                 parts,
@@ -139,7 +166,7 @@ class Evaluation:
                 kernel=repr(self.kernel),
                 anchored=self.anchor is not None,
                 chosen=self.chosen,
-                growing=growing,
+                growing=setting.circumstances.growing,
             ),
         )
 
@@ -215,6 +242,8 @@ class Evaluation:
             largest_norm=UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0,
             misfit=facts.misfit,
             rounding=rounding_slack(system, statistic, problem),
+            description=describe_class(function_class),
+            listed=isinstance(function_class.feature_map, ListedFeatures),
             episodes=problem.data.episodes,
         )
 

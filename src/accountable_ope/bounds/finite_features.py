@@ -129,7 +129,8 @@ def bound_by_finite_features(
             split.kernel,
         )
     part = replace(ends.part, missed=larger.slack + ends.part.missed, norm_bound=facts.norm_bound)
-    interval = evaluation.interval([replace(ends, part=part)], rule, split)
+    setting = evaluation.setting(len(problem.data), coefficient_variance=float(coefficient_variance))
+    interval = evaluation.interval([replace(ends, part=part)], rule, split, setting)
     drawn = premise(
         "random-features",
         f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "

@@ -3,20 +3,71 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.average_reward import AverageReward
+from ..problem.description import Description
 from ..problem.statements import Guarantee, Statement, Status, advice, doubt
-from ..programs.certificate import Certificate, SolveStatus
+from ..programs.certificate import Argument, Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
 from ..radii.registry import Radius
+from ..radii.sums import RowSums
 from ..statistics.statistic import KernelStatistic
+from ..validation import FloatArray
+from ..verification.record import Circumstances, DataRecord, Record
+from ..verification.verify import Verification
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What the data and a class of Q give beside the statistic: all else of its certificates is derived from these.
+
+    Attributes
+    ----------
+    description : Description
+        What the class is.
+    nonnegative_kernel : bool
+    listed : bool
+        Whether the class is one-hot over a list of points.
+    objective : array (m,)
+        c0.
+    moments : array
+        Of the value box.
+    sums : RowSums
+        Sums over the rows that the radius needs.
+    """
+
+    description: Description
+    nonnegative_kernel: bool
+    listed: bool
+    objective: FloatArray
+    moments: FloatArray
+    sums: RowSums
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a result rests on beside its assumptions: which rows, which kernel, how and when they were chosen.
+
+    Attributes
+    ----------
+    data : DataRecord
+    kernel : Description
+    average : AverageReward or None
+        What was declared, where an average reward is bounded.
+    circumstances : Circumstances
+    """
+
+    data: DataRecord
+    kernel: Description
+    average: AverageReward | None
+    circumstances: Circumstances
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +99,10 @@ class ClassCertificates:
     chance_loss : float
         sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the loss is least; about the mean loss of the true Q, were it in the
         class (NaN: not computed).
+    basis : Basis
+        What the data and the class give.
+    least_norm_argument, least_loss_argument : Argument
+        What proves that none is smaller.
     """
 
     features: str
@@ -59,6 +114,9 @@ class ClassCertificates:
     least_loss: float
     least_misfit: float
     statistic: KernelStatistic
+    basis: Basis
+    least_norm_argument: Argument
+    least_loss_argument: Argument
     note: str = ""
     offset: float = 0.0
     missed: float = 0.0
@@ -91,24 +149,6 @@ class ClassCertificates:
             text += f"; every function of this class within the norm bound misses Q somewhere by at least {self.least_misfit:.3g}"
         return f"{text}."
 
-    def check(self) -> bool:
-        """Both certificates hold, and their loss constraints are those that the statistic gives."""
-        if not (self.upper.check().valid and self.lower.check().valid):
-            return False
-        if self.tightening is not None:
-            return self.tightening.check(self.upper, self.lower) and self._same_evidence(self.tightening.constraints)
-        loss = self.upper.constraints[0].quadratic
-        m = self.statistic.dimension  # an unseen part of an RKHS is one more variable, after those of the statistic
-        return any(
-            np.array_equal(loss.A[:m, :m], q.A) and np.array_equal(loss.a[:m], q.a) and loss.a0 == q.a0
-            for q in (self.statistic.v_loss(), self.statistic.u_loss())
-        )
-
-    def _same_evidence(self, proved: ConstraintSet) -> bool:
-        """Whether what the rounds were proved from is this statistic, and not that of other data."""
-        evidence, loss = proved.evidence[0], self.statistic.v_loss()
-        same = np.array_equal(evidence.squared.A, loss.A) and np.array_equal(evidence.squared.a, loss.a)
-        return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +186,7 @@ class Interval:
     count: int
     kernel: str
     terminates: bool
+    setting: Setting
     premises: tuple[Statement, ...]
     estimand: str = "Value of the target policy"
 
@@ -187,14 +228,33 @@ class Interval:
         """Which ends are those of the declared ranges rather than of the data."""
         return (self.unclipped[0] < self.ranges.value[0], self.unclipped[1] > self.ranges.value[1])
 
+    def record(self) -> Record:
+        """The certificate as data: all that is needed to prove the result again; see `save`."""
+        from .recording import record_of
+
+        return record_of(self)
+
+    def verify(self) -> Verification:
+        """Everything that the result says, derived and proved again from sums over the data, assumptions and delta."""
+        from .recording import verify_interval
+
+        return verify_interval(self)
+
     def check(self) -> bool:
-        """Every certificate proves its bound again, and the reported ends follow from them."""
-        if not all(part.check() for part in self.certificates):
-            return False
-        lower, upper, status = clip(self.unclipped, self.ranges.value)
-        if status is not self.status or not np.array_equal((self.lower, self.upper), (lower, upper), equal_nan=True):
-            return False
-        return np.array_equal(self.unclipped, hull(self.certificates, self.start_error), equal_nan=True)
+        """Whether everything that the result says can be proved again; `verify` says what cannot."""
+        return self.verify().valid
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate as JSON, atomically; `aope verify` and `aope.verify` check it again.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that ends in .json.
+        """
+        from ..verification.files import save_record
+
+        save_record(path, self.record())
 
     @property
     def doubts(self) -> tuple[Statement, ...]:

@@ -2,6 +2,7 @@ from .assumptions import Assumptions as Assumptions
 from .assumptions import RelativeNorm as RelativeNorm
 from .assumptions import ValueRanges as ValueRanges
 from .assumptions import value_ranges as value_ranges
+from .average_reward import AverageReward as AverageReward
 from .contradictions import check_data as check_data
 from .contradictions import check_rewards as check_rewards
 from .policy import Branch as Branch

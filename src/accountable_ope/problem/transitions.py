@@ -24,6 +24,7 @@ from ..validation import (
     same_rows,
     vector,
 )
+from .fingerprint import fingerprint
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -113,6 +114,18 @@ class Transitions:
     @property
     def number_of_episodes(self) -> int | None:
         return None if self.episodes is None else int(self.episodes.max()) + 1
+
+    @cached_property
+    def sha256(self) -> str:
+        """What names these rows in a certificate."""
+        return fingerprint(
+            states=self.states,
+            actions=self.actions,
+            rewards=self.rewards,
+            next_states=self.next_states,
+            terminated=self.terminated,
+            episodes=self.episodes,
+        )
 
     @cached_property
     def reward_conflict(self) -> tuple[int, int] | None:
@@ -213,6 +226,11 @@ class StartStates:
 
     def __len__(self) -> int:
         return len(self.states)
+
+    @cached_property
+    def sha256(self) -> str:
+        """What names these states in a certificate."""
+        return fingerprint(states=self.states, weights=self.weights)
 
     def __repr__(self) -> str:
         kind = "exact distribution" if self.exact else "i.i.d. sample"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -20,6 +20,22 @@ class SolveStatus(Enum):
     BOUND_ONLY = "the dual bound is valid, but no feasible point comes near it"
     UNBOUNDED = "nothing bounds the value: the class is unconstrained in a direction that matters"
     EMPTY = "no function of the class meets all constraints, as the multipliers prove"
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """Constraints and a multiplier for each: what a bound is proved with."""
+
+    constraints: tuple[Constraint, ...] = ()
+    multipliers: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class LeastNormFound:
+    """The least norm of a function that is consistent with the data, and what proves that none is smaller."""
+
+    value: float
+    argument: Argument = Argument()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from .ellipsoid import Reach
 from .ellipsoid_ball import Decomposition, decompose
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, widened
-from .lagrangian import Constraint, ball
+from .lagrangian import Constraint, LossOrigin, ball
 from .quadratic import Quadratic
 
 
@@ -33,10 +33,11 @@ class Unseen:
 
 @dataclass(frozen=True)
 class KnownBounds:
-    """|eps| <= residual_bound, and V_n at most these, one per evidence, at the true Q."""
+    """|eps| <= residual_bound, and V_n at most these, one per evidence, at the true Q: before the round of this number."""
 
     residual_bound: float
     variances: tuple[float, ...]
+    round: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +125,24 @@ class ConstraintSet:
     def squares(self, known: KnownBounds) -> tuple[SquaredEnvelope, ...]:
         """The squared envelopes over the range and the variances that are known."""
         return tuple(
-            SquaredEnvelope(each.envelope, known.residual_bound * each.reach, largest)
+            SquaredEnvelope(each.envelope, known.residual_bound * each.reach, largest, known.round)
             for each, largest in zip(self.evidence, known.variances, strict=True)
         )
 
     def constraints(self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray]) -> tuple[Constraint, ...]:
         """The joint constraints at these rates, then ball and box."""
         losses = [
-            each.constraint(affine.level, affine.rate, self.radius)
-            for each, squared, chosen in zip(self.evidence, squares, rates, strict=True)
-            for affine in map(squared.at, chosen.tolist())
+            self.loss(index, squared, rate)
+            for index, (squared, chosen) in enumerate(zip(squares, rates, strict=True))
+            for rate in chosen.tolist()
         ]
         return (*losses, *self.others)
+
+    def loss(self, index: int, squared: SquaredEnvelope, rate: float) -> Constraint:
+        """The joint constraint of one evidence at one rate."""
+        affine = squared.at(rate)
+        found = self.evidence[index].constraint(affine.level, affine.rate, self.radius)
+        return replace(found, origin=LossOrigin(index, rate, squared.round))
 
     def least_root_loss(self) -> float:
         """A lower bound of sqrt(loss) over all functions of the class within the ball, seen and unseen parts together."""

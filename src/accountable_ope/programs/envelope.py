@@ -54,8 +54,8 @@ class AffineBound:
 class SquaredEnvelope:
     """U(b, .)^2 on [0, largest], tabulated once, and its affine bounds."""
 
-    def __init__(self, envelope: Envelope, residual_bound: float, largest: float) -> None:
-        self._envelope, self._b, self.largest = envelope, residual_bound, largest
+    def __init__(self, envelope: Envelope, residual_bound: float, largest: float, number: int = 0) -> None:
+        self._envelope, self._b, self.largest, self.round = envelope, residual_bound, largest, number
         # Evenly spread in logarithms, for small variances, and evenly, for large ones.
         spread = np.concatenate(
             [np.geomspace(max(1e-9 * largest, 1e-300), max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]

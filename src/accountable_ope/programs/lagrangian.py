@@ -23,6 +23,25 @@ class Role(Enum):
     BOX = "box"
 
 
+@dataclass(frozen=True)
+class LossOrigin:
+    """Which joint constraint a loss is: of which evidence, at which rate q, from what was known before which round."""
+
+    evidence: int = 0
+    rate: float = 0.0
+    round: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOrigin:
+    """Which points a box is averaged over: low_i <= f_i'theta <= high_i, with weights."""
+
+    features: FloatArray
+    low: FloatArray
+    high: FloatArray
+    weights: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """q(theta) <= limit.
@@ -34,11 +53,14 @@ class Constraint:
     quadratic : Quadratic
         q.
     limit : float
+    origin : LossOrigin, RowsOrigin or None
+        From what it can be derived again.
     """
 
     role: Role
     quadratic: Quadratic
     limit: float
+    origin: LossOrigin | RowsOrigin | None = None
 
 
 def ball(penalized: BoolArray, radius: float) -> Constraint:

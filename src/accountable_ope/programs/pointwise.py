@@ -30,7 +30,7 @@ from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .cones import maximize_over_cones
-from .lagrangian import ROUNDING, Constraint, Role, lagrangian
+from .lagrangian import ROUNDING, Constraint, Role, RowsOrigin, lagrangian
 from .multipliers import maximize_dual
 from .quadratic import Quadratic
 
@@ -109,7 +109,8 @@ class PointwiseRows:
         weighted = weights[:, None] * features
         constant, limit = float(weights @ middle**2), float(weights @ half**2)
         quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant)
-        return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit))
+        origin = RowsOrigin(features, low, high, weights)
+        return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..validation import FloatArray
-from .certificate import Certificate, SolveStatus
 from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
 from .lagrangian import Constraint, lagrangian_value
@@ -24,20 +23,14 @@ WELL_CONDITIONED = 1e-9
 
 @dataclass(frozen=True)
 class Round:
-    """One round: what the set was known to satisfy before it, and the ends it gave.
+    """One round: what the set was known to satisfy before it.
 
     residual_bound: b, every |eps| at Q is at most this.
     variance:       V_n / n at Q is at most this, for the kernel.
-    level, rate:    p and q of the constraint that decided the upper end (in units of S_n: eps'(K - qD)eps <= p).
-    lower, upper:   the ends after this round, before the start error and the clip.
     """
 
     residual_bound: float
     variance: float
-    level: float
-    rate: float
-    lower: float
-    upper: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +53,7 @@ class Step:
 class Tightening:
     """The whole iteration, and all that is needed to check it again.
 
-    ends:           for the upper and the lower end the number of the round that gave it, and the rates of its constraints.
+    rate:           q of the constraint that decided the upper end in the last round.
     identification: smallest over largest eigenvalue of Z'(K - qD)Z; where it is negative the data alone leave a direction open,
                     and only the ball or the box closes it.
     """
@@ -68,7 +61,7 @@ class Tightening:
     constraints: ConstraintSet
     rounds: tuple[Round, ...]
     steps: tuple[Step, ...]
-    ends: tuple[tuple[int, tuple[FloatArray, ...]], ...]
+    rate: float
     identification: float
 
     def __repr__(self) -> str:
@@ -91,32 +84,6 @@ class Tightening:
             line += " The data alone leave a direction of Q open; the norm bound or the value range closes it."
         return line
 
-    def check(self, upper: Certificate, lower: Certificate) -> bool:
-        """Every range and variance follows from the proofs of the round before, and the constraints of the ends from them."""
-        known = [self.constraints.begin()]
-        for step, claimed in zip(self.steps, self.rounds[1:], strict=False):
-            known.append(after(self.constraints, known[-1], step))
-            if known[-1].residual_bound > claimed.residual_bound * (1 + 1e-9):
-                return False
-            if known[-1].variances[0] > claimed.variance * self.constraints.evidence[0].count * (1 + 1e-9):
-                return False
-        for certificate, (number, rates) in zip((upper, lower), self.ends, strict=False):
-            if certificate.status in (SolveStatus.EMPTY, SolveStatus.UNBOUNDED):
-                continue
-            rebuilt = self.constraints.constraints(self.constraints.squares(known[number]), rates)
-            if not all(_same(a, b) for a, b in zip(rebuilt, certificate.constraints, strict=True)):
-                return False
-        return True
-
-
-def _same(rebuilt: Constraint, stored: Constraint) -> bool:
-    a, b = rebuilt.quadratic, stored.quadratic
-    return (
-        np.allclose(a.A, b.A, rtol=1e-9, atol=0)
-        and np.allclose(a.a, b.a, rtol=1e-9, atol=0)
-        and rebuilt.limit <= stored.limit * (1 + 1e-9)
-    )
-
 
 def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
     """What the proofs of a step say, given what was known."""
@@ -136,7 +103,7 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
     reduced = (
         min(v, evidence.count * (bound * evidence.reach) ** 2) for v, evidence in zip(variances, feasible.evidence, strict=True)
     )
-    return KnownBounds(bound, tuple(reduced))
+    return KnownBounds(bound, tuple(reduced), known.round + 1)
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:

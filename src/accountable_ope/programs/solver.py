@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..validation import FloatArray
-from .certificate import Certificate, SolveStatus
+from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
 from .evidence import widened
 from .extreme import FeasibleSet, extreme_value, least_correction
-from .lagrangian import Constraint, Role
+from .lagrangian import Constraint, LossOrigin, Role, ball
 from .pointwise import PointwiseRows, with_rows
 from .proofs import Tightening
 from .tightening import least_norm_of_rounds, tighten
@@ -36,6 +36,8 @@ class Solution:
     upper, lower : Certificate
     least_loss : float
         The least loss over the set without its evidence.
+    least_loss_argument : Argument
+        What proves that none is smaller; the loss itself comes first, with a multiplier of 1.
     missed : float
         A constant to add to both ends.
     tightening : Tightening or None
@@ -46,6 +48,7 @@ class Solution:
     upper: Certificate
     lower: Certificate
     least_loss: float
+    least_loss_argument: Argument
     missed: float = 0.0
     tightening: Tightening | None = None
 
@@ -111,12 +114,27 @@ def least_norm(constraints: ConstraintSet) -> float | None:
     >>> bool(least_norm(interval.certificates[0].constraints) <= mdp.norm)
     True
     """
+    found = least_norm_found(constraints)
+    return None if found is None else found.value
+
+
+def least_norm_found(constraints: ConstraintSet) -> LeastNormFound | None:
+    """The same, with the multipliers that prove it."""
     if constraints.follows_variance:
         return least_norm_of_rounds(constraints, np.zeros(len(constraints.squared_norm.a)), constraints.squared_norm)
     if not constraints.decomposition.convex:
         return None
-    correction = least_correction(constraints.decomposition, _limit(constraints))
-    return None if correction is None else float(np.linalg.norm(correction[constraints.penalized]))
+    limit, quadratic = _limit(constraints), constraints.decomposition.quadratic
+    theta = least_correction(constraints.decomposition, limit)
+    if theta is None:
+        return None
+    # Where the norm is least, M theta = alpha (a - A theta), M the matrix of the norm.
+    along = float(theta @ (quadratic.a - quadratic.A @ theta))
+    squared = float(np.sum(theta[constraints.penalized] ** 2))
+    argument = Argument()
+    if squared > 0 and along > 0:
+        argument = Argument((Constraint(Role.LOSS, quadratic, limit, LossOrigin()),), np.array([squared / along]))
+    return LeastNormFound(math.sqrt(squared), argument)
 
 
 def _limit(constraints: ConstraintSet) -> float:
@@ -130,7 +148,9 @@ def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseR
     upper, lower = extreme_value(upward, feasible), extreme_value(downward, feasible)
     if rows is not None:
         upper, lower = _both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
-    return Solution(constraints, upper, lower, feasible.least_loss.lower_bound, missed)
+    least = feasible.least_loss
+    argument = Argument(feasible.constraints, least.multipliers)
+    return Solution(constraints, upper, lower, least.lower_bound, argument, missed)
 
 
 def _feasible_set(constraints: ConstraintSet, objective: FloatArray) -> tuple[FeasibleSet, tuple[FloatArray, FloatArray], float]:
@@ -170,5 +190,10 @@ def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: Pointwis
         if boxes:
             constraints = replace(constraints, rows=tuple(boxes))
             upper, lower, tightening = tighten(constraints, upward, downward, inside)
-    least_loss = constraints.evidence[0].squared(inside[: len(constraints.penalized)])
-    return Solution(constraints, upper, lower, least_loss, tightening=tightening)
+    loss, least = constraints.evidence[0].squared, constraints.decomposition.least_loss(constraints.norm_bound)
+    around = () if constraints.norm_bound is None else (ball(constraints.penalized, constraints.norm_bound),)
+    argument = Argument(
+        (Constraint(Role.LOSS, loss, least.loss, LossOrigin()), *around), np.array([1.0, least.ball_multiplier][: 1 + len(around)])
+    )
+    least_loss = loss(inside[: len(constraints.penalized)])
+    return Solution(constraints, upper, lower, least_loss, argument, tightening=tightening)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..validation import FloatArray
-from .certificate import Certificate, SolveStatus
+from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet, KnownBounds
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, difference
@@ -69,7 +69,7 @@ def tighten(
     history: list[Round] = []
     steps: list[Step] = []
     best: list[Certificate | None] = [None, None]
-    ends: list[tuple[int, tuple[FloatArray, ...]]] = [(0, ()), (0, ())]
+    rate = 0.0
     hints = _Hints((None, None), tuple(None for _ in feasible.evidence))
     for number in range(rounds):
         squares = feasible.squares(known)
@@ -79,10 +79,10 @@ def tighten(
             if solution is not None:
                 certificate, before = _certificate(goals[k], solution, inside), best[k]
                 if before is None or certificate.bound < before.bound:
-                    best[k], ends[k] = certificate, (number, solution.proof.rates)
+                    best[k] = certificate
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(_record(known, squares[0], rate, feasible.evidence[0].count, best))
+        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count))
         if len(here) < 2 or number + 1 == rounds or _crossed(best):
             break
         step, variances = _shrink(feasible, squares, inside, here, hints.variances)
@@ -95,8 +95,7 @@ def tighten(
     upper, lower = best
     if upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
-    identification = _identification(feasible.evidence[0], history[-1].rate)
-    tightening = Tightening(feasible, tuple(history), tuple(steps), tuple(ends), identification)
+    tightening = Tightening(feasible, tuple(history), tuple(steps), rate, _identification(feasible.evidence[0], rate))
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
     return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
@@ -104,10 +103,10 @@ def tighten(
 
 def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
     """A proof that no theta meets a joint constraint within ball and box, or None."""
-    for evidence, squared in zip(feasible.evidence, feasible.squares(known), strict=True):
+    for index, squared in enumerate(feasible.squares(known)):
+        evidence = feasible.evidence[index]
         variance = evidence.variance(inside[: len(evidence.variance.a)]) * evidence.count**2
-        affine = squared.touching(variance) if feasible.joint else squared.at(0.0)
-        loss = evidence.constraint(affine.level, affine.rate, feasible.radius)
+        loss = feasible.loss(index, squared, squared.touching(variance).rate if feasible.joint else 0.0)
         if loss.quadratic(inside) <= loss.limit or not feasible.others:
             continue
         size = max(abs(loss.quadratic(inside)), abs(loss.limit))
@@ -119,14 +118,16 @@ def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray)
     return None
 
 
-def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quadratic) -> float | None:
+def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quadratic) -> LeastNormFound | None:
     """A lower bound of the norm of every Q that meets the joint constraints and the box; None where none does."""
     known = feasible.begin()
     if prove_empty(feasible, known, inside) is not None:
         return None
     largest = feasible.range.largest_value
     solved = _solve(ball, feasible, feasible.squares(known), inside, absolute_gap=1e-10 * largest**2)
-    return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
+    if solved is None:
+        return LeastNormFound(0.0)
+    return LeastNormFound(math.sqrt(max(solved.dual.bound, 0.0)), Argument(solved.constraints, solved.dual.multipliers))
 
 
 def _solve(
@@ -227,19 +228,6 @@ def _crossed(best: Sequence[Certificate | None]) -> bool:
 def _smaller(after: KnownBounds, before: KnownBounds) -> bool:
     pairs = zip((after.residual_bound, *after.variances), (before.residual_bound, *before.variances), strict=True)
     return any(new < (1 - ENOUGH) * old for new, old in pairs)
-
-
-def _record(known: KnownBounds, squared: SquaredEnvelope, rate: float, count: int, best: Sequence[Certificate | None]) -> Round:
-    upper, lower = best
-    affine = squared.at(rate)
-    return Round(
-        residual_bound=known.residual_bound,
-        variance=known.variances[0] / count,
-        level=affine.level,
-        rate=affine.rate,
-        lower=-math.inf if lower is None else -lower.bound,
-        upper=math.inf if upper is None else upper.bound,
-    )
 
 
 def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> Certificate:

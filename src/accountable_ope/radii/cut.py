@@ -22,6 +22,7 @@ from ..programs.evidence import Evidence
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import BellmanSystem
 from ..validation import FloatArray, IntArray, frozen
+from .sums import CutSums
 
 FIRST_SHARE = 0.1
 BLOCKS = 10
@@ -40,27 +41,27 @@ class Cut:
     def count(self) -> int:
         return len(self.weights) - self.earlier
 
-    def evidence(self, system: BellmanSystem, envelope: Envelope, gap: float) -> Evidence:
-        """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`."""
+    def sums(self, system: BellmanSystem) -> CutSums:
+        """All that the evidence needs of the rows."""
         n, w = self.count, self.weights
         columns = np.column_stack([system.residuals, system.target])
-        total = w @ columns / n
         weighted = columns * w[:, None]
         squares = weighted.T @ weighted / n**2
-        missed = (0.0, 0.0)
-        if system.remainder is not None:
-            rows = np.abs(w) * system.remainder.rows
-            missed = (float(rows.sum()) / n, float(np.linalg.norm(rows)) / n)
-        return Evidence(
-            name="cut",
-            squared=_quadratic(np.outer(total, total)),
-            variance=_quadratic(squares),
-            count=n,
-            reach=1.0,
-            envelope=envelope,
-            missed=missed,
-            gap=(gap * float(np.abs(w).sum()) / n, gap * float(np.linalg.norm(w)) / n),
-        )
+        return CutSums(w @ columns / n, squares, n, float(np.abs(w).sum()), float(np.linalg.norm(w)))
+
+
+def cut_evidence(sums: CutSums, envelope: Envelope, gap: float) -> Evidence:
+    """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`."""
+    n = sums.count
+    return Evidence(
+        name="cut",
+        squared=_quadratic(np.outer(sums.total, sums.total)),
+        variance=_quadratic(sums.squares),
+        count=n,
+        reach=1.0,
+        envelope=envelope,
+        gap=(gap * sums.absolute / n, gap * sums.length / n),
+    )
 
 
 def fit_cut(system: BellmanSystem, kernel: Kernel, episodes: IntArray | None) -> Cut | None:

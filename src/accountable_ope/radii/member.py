@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..classes.ranges import ResidualRange
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..problem.description import Description
 from ..programs.lagrangian import Constraint
 from ..statistics.bellman import BellmanSystem
 from ..statistics.statistic import KernelStatistic
@@ -38,6 +39,10 @@ class Member:
         The declared distance between Q and the class.
     rounding : float
         How far rounding can move the loss of the true Q.
+    description : Description
+        What the class is.
+    listed : bool
+        Whether the class is one-hot over a list of points.
     episodes : array of int or None
         Labels of the episodes, None where unknown.
     note : str
@@ -55,6 +60,8 @@ class Member:
     largest_norm: float | None
     misfit: float
     rounding: float
+    description: Description
+    listed: bool = False
     episodes: IntArray | None = None
     note: str = ""
 

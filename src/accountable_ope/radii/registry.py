@@ -9,16 +9,16 @@ from enum import Enum
 
 from ..errors import InvalidInput
 from ..problem.statements import Guarantee
-from ..programs.ellipsoid_ball import decompose
 from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
-from .cut import fit_cut
+from .cut import cut_evidence, fit_cut
 from .envelope import SymmetricEnvelope, rate_mixture
 from .martingale import azuma, azuma_anytime
 from .member import Member
 from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
+from .sums import RowSums
 
 DEFAULT_RADIUS = "certified"
 """The radius that is used unless another is named."""
@@ -84,11 +84,12 @@ class Radius:
 
 @dataclass(frozen=True, eq=False)
 class Grounds:
-    """The evidence of one class, from which statistic it comes, and what it rests on, in short."""
+    """The evidence of one class, from which sums over the rows it comes, and what it rests on, in short."""
 
     evidence: tuple[Evidence, ...]
     statistic: KernelStatistic
     uses: str
+    sums: RowSums = RowSums()
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class RadiusRule:
 
         planned: the number of rows at which a radius for all n at once is tightest, fixed before the data.
         """
-        statistic, system = member.statistic, member.system
+        statistic, system, sums = member.statistic, member.system, RowSums()
         match self.approach:
             case Approach.FOLLOWING | Approach.JOINT:
                 if member.residuals.before_data > 0:
@@ -149,16 +150,20 @@ class RadiusRule:
                 width = member.residuals.before_data
                 weighed = self_normalized_statistic(system, member.kernel, statistic, width, delta, planned)
                 statistic, level, uses = weighed.statistic, weighed.level, f"width {width:.4g}"
+                sums = RowSums(log_determinant=weighed.log_determinant)
             case Approach.BOOTSTRAP:
+                from ..programs.ellipsoid_ball import decompose  # the solver, which a verifier of certificates does without
                 from .wild import wild_radius  # few programs need it
 
                 center = decompose(statistic.v_loss(), system.penalized).least_loss(None).theta
                 level, uses = wild_radius(system, member.kernel, center, delta), self.rests.value
+                sums = RowSums(bootstrap=level)
             case Approach.CONSTANT:
                 assert self.level is not None
                 level, uses = self.level(member, delta, planned), self._uses(member)
         squared_level = level * statistic.count**2
-        return Grounds((kernel_evidence(member, statistic, ConstantEnvelope(squared_level), self.loss),), statistic, uses)
+        evidence = kernel_evidence(member, statistic, ConstantEnvelope(squared_level), self.loss)
+        return Grounds((evidence,), statistic, uses, sums)
 
     def _following(self, member: Member, delta: float, planned: int) -> Grounds:
         """Kernel evidence and, with a cut, that of one more martingale: half of delta each."""
@@ -169,9 +174,10 @@ class RadiusRule:
         envelope = self.envelope(prior * math.sqrt(statistic.kernel_supremum), planned, share)
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
         cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
-        if cut is not None:
-            found.append(cut.evidence(member.system, self.envelope(prior, cut.count, share), member.residual_gap))
-        return Grounds(tuple(found), statistic, "range")
+        sums = None if cut is None else cut.sums(member.system)
+        if sums is not None:
+            found.append(cut_evidence(sums, self.envelope(prior, sums.count, share), member.residual_gap))
+        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums))
 
     def _uses(self, member: Member) -> str:
         number = member.ranges.residual_bound if self.rests is Rests.SUPREMUM else member.ranges.residual_width

@@ -29,6 +29,7 @@ class SelfNormalized:
 
     statistic: KernelStatistic
     level: float
+    log_determinant: float = 0.0
 
 
 def self_normalized_statistic(
@@ -52,7 +53,9 @@ def self_normalized_statistic(
         projected, gram = columns, block(kernel, system.points, system.points)
     weighed, log_determinant = _weighed(projected, gram, weight, exact=not isinstance(kernel, FiniteRank))
     return SelfNormalized(
-        replace(statistic, pair_gram=0.5 * (weighed + weighed.T)), self_normalized(log_determinant, scale, delta) / n**2
+        replace(statistic, pair_gram=0.5 * (weighed + weighed.T)),
+        self_normalized(log_determinant, scale, delta) / n**2,
+        log_determinant,
     )
 
 

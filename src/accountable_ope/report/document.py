@@ -157,15 +157,7 @@ def _tightening(tightening: Tightening) -> Document:
         "identification": tightening.identification,
         "evidence": [evidence.name for evidence in tightening.constraints.evidence],
         "rounds": [
-            {
-                "residual_bound": round_.residual_bound,
-                "variance": round_.variance,
-                "level": round_.level,
-                "rate": round_.rate,
-                "lower": finite_or_none(round_.lower),
-                "upper": finite_or_none(round_.upper),
-            }
-            for round_ in tightening.rounds
+            {"residual_bound": round_.residual_bound, "variance": round_.variance} for round_ in tightening.rounds
         ],
     }
 

@@ -1,0 +1,264 @@
+"""From an interval to its certificate as data, and the check that the interval says nothing else than what is proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from ..programs.certificate import Argument, Certificate
+from ..programs.constraint_set import ConstraintSet
+from ..programs.evidence import Evidence
+from ..programs.lagrangian import Constraint, LossOrigin, Role, RowsOrigin
+from ..programs.proofs import Proof, Step
+from ..programs.quadratic import Quadratic
+from ..statistics.statistic import KernelStatistic
+from ..verification import theorems
+from ..verification.dual import Bound, Form
+from ..verification.record import (
+    FORMAT,
+    VERSION,
+    AveragedRecord,
+    ClassRecord,
+    CoverRecord,
+    CutRecord,
+    DeltaRecord,
+    EndRecord,
+    PremiseRecord,
+    RadiusRecord,
+    Record,
+    ResultRecord,
+    RoundRecord,
+    RowsRecord,
+    StatisticRecord,
+    StepRecord,
+    TermRecord,
+)
+from ..verification.sets import Evidence as DerivedEvidence
+from ..verification.verify import ClassProof, Verification, average_assumptions, verify_record
+from .interval import ClassCertificates, Interval
+
+
+def record_of(interval: Interval) -> Record:
+    """The certificate of an interval."""
+    setting, radius, split = interval.setting, interval.radius, interval.split
+    return Record(
+        format=FORMAT,
+        version=VERSION,
+        package=version("accountable-ope"),
+        estimand=interval.estimand,
+        data=setting.data,
+        kernel=setting.kernel,
+        assumptions=interval.assumptions,
+        average=setting.average,
+        setting=setting.circumstances,
+        delta=DeltaRecord(split.total, split.kernel, split.start, split.features),
+        radius=RadiusRecord(radius.name, radius.theorem, radius.uses, radius.guarantee.name, radius.level, radius.rounding),
+        classes=tuple(_class_record(part) for part in interval.certificates),
+        result=ResultRecord(interval.lower, interval.upper, interval.unclipped, interval.status.name, interval.start_error),
+        premises=tuple(PremiseRecord(each.name, each.text) for each in interval.premises),
+    )
+
+
+def _class_record(part: ClassCertificates) -> ClassRecord:
+    constraints, basis, statistic, tightening = part.constraints, part.basis, part.statistic, part.tightening
+    reach, unseen = constraints.range, constraints.unseen
+    terms = _Terms(constraints)
+    upper, lower = terms.end(part.upper), terms.end(part.lower)  # these name all rows that there are
+    least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
+    steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
+    rounds = () if tightening is None else tuple(RoundRecord(each.residual_bound, each.variance) for each in tightening.rounds)
+    return ClassRecord(
+        description=basis.description,
+        nonnegative_kernel=basis.nonnegative_kernel,
+        listed=basis.listed,
+        statistic=_statistic_record(statistic),
+        objective=basis.objective,
+        offset=part.offset,
+        penalized=constraints.penalized,
+        moments=basis.moments,
+        unseen=None if unseen is None else (unseen.objective, unseen.box),
+        cover=CoverRecord(reach.diameter, reach.slack, reach.points, reach.center),
+        sums=_rows_record(part),
+        rows=tuple(terms.averaged(each) for each in terms.rows),
+        norm_bound=part.norm_bound,
+        least_norm=part.least_norm,
+        least_norm_terms=terms.of(part.least_norm_argument),
+        note=part.note,
+        inside=np.zeros(statistic.dimension) if least is None else least.theta,
+        ball_multiplier=math.nan if least is None else least.ball_multiplier,
+        least_loss_terms=terms.of(part.least_loss_argument),
+        rounds=rounds,
+        steps=steps,
+        upper=upper,
+        lower=lower,
+        least_loss=part.least_loss,
+        least_misfit=part.least_misfit,
+        chance_loss=part.chance_loss,
+        identification=math.nan if tightening is None else tightening.identification,
+        last_rate=math.nan if tightening is None else tightening.rate,
+    )
+
+
+def _statistic_record(statistic: KernelStatistic) -> StatisticRecord:
+    return StatisticRecord(
+        statistic.pair_gram,
+        statistic.diag_gram,
+        statistic.column_scale,
+        statistic.count,
+        statistic.kernel_supremum,
+        statistic.kernel_error,
+        statistic.has_remainder,
+    )
+
+
+def _rows_record(part: ClassCertificates) -> RowsRecord:
+    sums, cut = part.basis.sums, part.basis.sums.cut
+    record = None if cut is None else CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length)
+    return RowsRecord(sums.log_determinant, sums.bootstrap, record)
+
+
+class _Terms:
+    """Constraints as what they can be derived from again; boxes over points are numbered as they come."""
+
+    def __init__(self, constraints: ConstraintSet) -> None:
+        self._constraints = constraints
+        self.rows: list[RowsOrigin] = []
+
+    def end(self, certificate: Certificate) -> EndRecord:
+        """One end with its proof."""
+        argument = Argument(certificate.constraints, certificate.multipliers)
+        return EndRecord(certificate.status.name, certificate.bound, self.of(argument))
+
+    def of(self, argument: Argument) -> tuple[TermRecord, ...]:
+        """Constraints with their multipliers."""
+        pairs = zip(argument.constraints, argument.multipliers.tolist(), strict=True)
+        return tuple(self._term(constraint, multiplier, constraint.limit) for constraint, multiplier in pairs)
+
+    def step(self, step: Step, number: int) -> StepRecord:
+        """The proofs of a round."""
+        variances = tuple(None if proof is None else self._proof(proof, number) for proof in step.variances)
+        return StepRecord(variances, tuple(self._proof(proof, number) for proof in step.range))
+
+    def averaged(self, origin: RowsOrigin) -> AveragedRecord:
+        """A box over points, by the anchor's values there in place of its limits."""
+        reach = self._constraints.range
+        lowest = reach.ranges.value[0] - reach.assumptions.misfit
+        return AveragedRecord(origin.features, lowest - origin.low, origin.weights)
+
+    def _proof(self, proof: Proof, number: int) -> tuple[TermRecord, ...]:
+        losses = [LossOrigin(k, rate, number) for k, rates in enumerate(proof.rates) for rate in rates.tolist()]
+        multipliers = proof.multipliers.tolist()
+        first = [
+            TermRecord("loss", multiplier, None, origin.evidence, origin.rate, origin.round)
+            for origin, multiplier in zip(losses, multipliers, strict=False)
+        ]
+        others = zip(self._constraints.others, multipliers[len(losses) :], strict=True)
+        return (*first, *(self._term(constraint, multiplier, None) for constraint, multiplier in others))
+
+    def _term(self, constraint: Constraint, multiplier: float, limit: float | None) -> TermRecord:
+        match constraint.role, constraint.origin:
+            case Role.LOSS, LossOrigin() as origin:
+                return TermRecord("loss", multiplier, limit, origin.evidence, origin.rate, origin.round)
+            case Role.BOX, RowsOrigin() as origin:
+                number = next((k for k, known in enumerate(self.rows) if known is origin), len(self.rows))
+                if number == len(self.rows):
+                    self.rows.append(origin)
+                return TermRecord("rows", multiplier, limit, rows=number)
+            case role, _:
+                return TermRecord(role.value, multiplier, limit)
+
+
+def verify_interval(interval: Interval) -> Verification:
+    """Prove the certificate, and compare all that the interval carries with what was derived."""
+    verification = verify_record(record_of(interval))
+    if not verification.valid:
+        return verification
+    wrong = _differences(interval, verification)
+    return Verification(False, f"Not proved: {wrong[0]} is not what follows.") if wrong else verification
+
+
+def _differences(interval: Interval, proved: Verification) -> list[str]:
+    """What an interval carries beside its certificate, and differs from what follows."""
+    setting, circumstances = interval.setting, interval.setting.circumstances
+    facts = {
+        "ranges": interval.ranges == proved.ranges,
+        "terminates": interval.terminates == circumstances.terminates,
+        "count": interval.count == setting.data.rows,
+        "kernel": interval.kernel == setting.kernel.text,
+        "estimand": interval.estimand == ("Value" if setting.average is None else "Average reward") + " of the target policy",
+        "delta": interval.radius.delta == interval.split.kernel,
+    }
+    wrong = [name for name, same in facts.items() if not same]
+    for part, proof in zip(interval.certificates, proved.classes, strict=True):
+        wrong += _class_differences(part, proof)
+    return wrong
+
+
+def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
+    """The same for one class: its constraint set, its two programs, and what was added to its ends."""
+    derived, held = proof.constraints, part.constraints
+    record = derived.record
+    facts = {
+        "features": part.features == part.basis.description.text,
+        "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
+        "missed": _close(part.missed, derived.added),
+        "norm_bound": held.norm_bound == derived.norm_bound and part.norm_bound == derived.norm_bound,
+        "joint": held.joint == derived.rule.joint,
+        "range": held.range.ranges == derived.ranges and held.range.terminates == record.setting.terminates,
+        "assumptions": held.range.assumptions == average_assumptions(record, derived.part)
+        if record.average is not None
+        else held.range.assumptions == record.assumptions,
+        "evidence": len(held.evidence) == len(derived.evidence),
+        "box": held.box is None or _same_form(held.box.quadratic, derived.plain_box().form) and _close(held.box.limit, derived.plain_box().limit),
+        "upper": part.upper.check().valid and _same_goal(part.upper, derived.objective(1.0)),
+        "lower": part.lower.check().valid and _same_goal(part.lower, derived.objective(-1.0)),
+        "program": all(map(_same_program, (part.upper, part.lower), proof.ends)),
+        "tightening": part.tightening is None or part.tightening.constraints is held,
+    }
+    wrong = [name for name, same in facts.items() if not same]
+    pairs = zip(held.evidence, derived.evidence, strict=False)
+    return wrong + ["evidence" for mine, theirs in pairs if not _same_evidence(mine, theirs)]
+
+
+def _same_evidence(mine: Evidence, theirs: DerivedEvidence) -> bool:
+    numbers = zip(
+        (mine.count, mine.reach, *mine.missed, *mine.gap, mine.rounding),
+        (theirs.count, theirs.reach, *theirs.missed, *theirs.gap, theirs.rounding),
+        strict=True,
+    )
+    if mine.name != theirs.name or not all(_close(a, b) for a, b in numbers):
+        return False
+    if not (_same_form(mine.squared, theirs.squared) and _same_form(mine.variance, theirs.variance)):
+        return False
+    # Two envelopes are the same where they agree, at several ranges and variances.
+    for b, variance in ((1.0, 1.0), (0.1, 10.0), (1e-3, 1e-4)):
+        step = b * (theirs.envelope.prior if isinstance(theirs.envelope, theorems.Mixture) else 1.0)
+        v = np.array([0.0, variance * step**2])
+        if not np.allclose(mine.envelope.bound(step, v)[0], theirs.envelope.at(step, v)[0], rtol=1e-9, atol=0):
+            return False
+    return True
+
+
+def _same_program(certificate: Certificate, bounds: Sequence[Bound]) -> bool:
+    pairs = zip(certificate.constraints, bounds, strict=True)
+    return all(_same_form(mine.quadratic, theirs.form) and _close(mine.limit, theirs.limit) for mine, theirs in pairs)
+
+
+def _same_goal(certificate: Certificate, goal: Form) -> bool:
+    return np.array_equal(certificate.objective, 2 * goal.a)
+
+
+def _same_form(mine: Quadratic, theirs: Form) -> bool:
+    sizes = theirs.sizes
+    return bool(
+        (np.abs(mine.A - theirs.A) <= 1e-9 * sizes[0]).all()
+        and (np.abs(mine.a - theirs.a) <= 1e-9 * sizes[1]).all()
+        and abs(mine.a0 - theirs.a0) <= 1e-9 * sizes[2]
+    )
+
+
+def _close(mine: float, theirs: float) -> bool:
+    return mine == theirs or abs(mine - theirs) <= 1e-9 * abs(theirs)

@@ -1,0 +1,69 @@
+"""Classes of functions to descriptions and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidFile
+from ..kernels.description import describe_kernel, described_kernel
+from ..problem.description import Description, described
+from .features import RandomFourier, TabularFeatures
+from .function_class import Features, FunctionClass, Span
+from .neural import NeuralFeatures
+from .rkhs import KernelSections
+
+
+def describe_class(function_class: FunctionClass) -> Description:
+    """What a class of functions is, as data; of one that is not ours, its text alone."""
+    text = repr(function_class)
+    phi = function_class.feature_map
+    match function_class, phi:
+        case Span(), RandomFourier():
+            size, width = phi.dimension, float(phi.bandwidth)
+            return described(
+                text, "RandomFourier", dimension=size, bandwidth=width, seed=phi.seed, intercept=function_class.intercept
+            )
+        case Span(), TabularFeatures():
+            return described(text, "TabularFeatures", points=_rows(phi.points), intercept=function_class.intercept)
+        case Span(), NeuralFeatures():
+            layers = {f"weights_{k}": _rows(layer) for k, layer in enumerate(phi.weights)}
+            biases = {f"biases_{k}": tuple(layer.tolist()) for k, layer in enumerate(phi.biases)}
+            scale = tuple(phi.scale.tolist())
+            return described(text, "NeuralFeatures", **layers, **biases, scale=scale, intercept=function_class.intercept)
+        case KernelSections(), _:
+            kernel = describe_kernel(function_class.kernel)
+            kind = "KernelSections" if kernel.kind else ""
+            return described(text, kind, kernel, landmarks=function_class.landmarks, intercept=function_class.intercept)
+    return Description(text)
+
+
+def described_class(description: Description) -> Features:
+    """The class that was described.
+
+    Raises
+    ------
+    InvalidFile
+        Where it is not one of ours.
+    """
+    values: Any = {each.name: each.value for each in description.parameters}
+    try:
+        match description.kind:
+            case "RandomFourier":
+                return RandomFourier(**values)
+            case "TabularFeatures":
+                return TabularFeatures(**values)
+            case "NeuralFeatures":
+                weights = tuple(np.array(v) for name, v in values.items() if name.startswith("weights_"))
+                biases = tuple(np.array(v) for name, v in values.items() if name.startswith("biases_"))
+                return NeuralFeatures(weights, biases, np.array(values["scale"]), values["intercept"])
+            case "KernelSections":
+                return KernelSections(described_kernel(description.parts[0]), **values)
+    except (TypeError, KeyError, IndexError) as error:
+        raise InvalidFile(f"A class {description.kind} cannot be made from its parameters: {error}.") from error
+    raise InvalidFile(f"The class {description.text} cannot be made again from a file: give it as `features`.")
+
+
+def _rows(array: Any) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(map(float, row)) for row in array)

@@ -1,0 +1,48 @@
+"""Sums over the rows that a radius needs beside the kernel statistic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CutSums:
+    """Of weights w_i and the columns C = [Z | v] of the n rows that have one.
+
+    Attributes
+    ----------
+    total : array (m + 1,)
+        sum_i w_i C_i / n.
+    squares : array (m + 1, m + 1)
+        sum_i w_i^2 C_i C_i' / n^2.
+    count : int
+        n.
+    absolute, length : float
+        sum_i |w_i| and sqrt(sum_i w_i^2).
+    """
+
+    total: FloatArray
+    squares: FloatArray
+    count: int
+    absolute: float
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """What one pass over the rows found; None where the radius needs none of it.
+
+    Attributes
+    ----------
+    log_determinant : float or None
+        log det(I + c sigma^2 K) of the self-normalized radius.
+    bootstrap : float or None
+        The quantile of the wild radius.
+    cut : CutSums or None
+    """
+
+    log_determinant: float | None = None
+    bootstrap: float | None = None
+    cut: CutSums | None = None

@@ -1,0 +1,72 @@
+"""Certificate files: versioned JSON, written atomically and read strictly."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidFile, InvalidInput
+from ..io.files import whole_file
+from .codec import from_json, schema_of, to_json
+from .record import FORMAT, VERSION, Record
+
+SCHEMA = "certificate.schema.json"
+
+
+def save_record(path: str | os.PathLike[str], record: Record) -> None:
+    """Write a certificate."""
+    target = Path(path)
+    if target.suffix != ".json":
+        raise InvalidInput(f"`path` of a certificate must end in .json. Got {os.fspath(path)!r}.")
+    with whole_file(target) as partial:
+        partial.write_text(json.dumps(to_json(record), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def load_record(path: str | os.PathLike[str]) -> Record:
+    """Read a certificate; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    InvalidFile
+        Where the file is not a certificate of this version.
+    """
+    name = os.fspath(path)
+    try:
+        document: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidFile(f"{name} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidFile(f"{name} is not a certificate: it is not JSON.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InvalidFile(f"{name} is not a certificate: its `format` is not {FORMAT!r}.")
+    if document.get("version") != VERSION:
+        raise InvalidFile(f"{name} is a certificate of version {document.get('version')!r}; this program reads version {VERSION}.")
+    try:
+        record: Record = from_json(Record, document)
+    except InvalidInput as error:  # an entry that is missing or wrong, or an assumption out of range
+        raise InvalidFile(f"{name}: {error}") from error
+    return record
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a certificate, as published with the package."""
+    published: dict[str, Any] = json.loads((files("accountable_ope.data") / SCHEMA).read_text(encoding="utf-8"))
+    return published
+
+
+def derived_schema() -> dict[str, Any]:
+    """The same, from the records themselves."""
+    return {"title": FORMAT, "$comment": f"version {VERSION}", **schema_of(Record)}

@@ -1,0 +1,173 @@
+"""How large values and Bellman residuals can be: what follows from the assumptions, and from a set around the coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problem.assumptions import Assumptions, ValueRanges, value_ranges
+from ..problem.average_reward import AverageReward
+from ..validation import FloatArray
+from .dual import UNIT, Bound, Form, combined
+from .record import ClassRecord, CoverRecord, Record
+
+CONDITION = 1e-9
+"""An ellipsoid with a smaller pivot, in units of its diagonal, is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """{theta: ||factor'(theta - center)|| <= radius}."""
+
+    center: FloatArray
+    factor: FloatArray
+    radius: float
+
+
+def ellipsoid(bounds: Sequence[Bound], multipliers: Sequence[float]) -> Ellipsoid | None:
+    """{theta: sum_j alpha_j (q_j - limit_j) <= 0}, which holds every theta that meets the bounds; None where it is too flat."""
+    if not bounds or any(not (math.isfinite(alpha) and alpha >= 0) for alpha in multipliers):
+        return None
+    m = len(bounds[0].form.a)
+    total = combined(Form.of(np.zeros((m, m)), np.zeros(m), 0.0), bounds, multipliers)
+    try:
+        factor = np.linalg.cholesky(total.A)
+        center = np.linalg.solve(total.A, total.a)
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diagonal(total.A)
+    if float((np.diagonal(factor) ** 2 / diagonal).min()) < CONDITION:
+        return None
+    size = total.sizes[2] + float(diagonal @ center**2)
+    squared = float(total.a @ center) - total.a0 + 1e-12 * m * size
+    return Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """The range of a Bellman residual of Q: as declared, over a ball, and over ellipsoids.
+
+    Given (s, a) the residual of the true Q has mean 0 and lies in an interval as long as r + discount V(s') can vary.
+    """
+
+    facts: Assumptions
+    ranges: ValueRanges
+    terminates: bool
+    cover: CoverRecord
+
+    @property
+    def declared(self) -> float:
+        return self.ranges.residual_width
+
+    @property
+    def _levels(self) -> bool:
+        """Whether values themselves count, since a terminal state is worth 0, and not only their differences."""
+        return self.terminates or self.facts.terminal_reward
+
+    def before_data(self) -> float:
+        """What was known before the data: no norm bound that they decided."""
+        return self.over_ball(self.facts.norm_bound) if isinstance(self.facts.norm_bound, float) else self.declared
+
+    def over_ball(self, norm: float) -> float:
+        """|Q(x) - Q(y)| <= ||theta|| ||phi(x) - phi(y)||."""
+        if self._levels or not math.isfinite(self.cover.diameter):
+            return self.declared
+        return self._width(span=norm * self.cover.diameter)
+
+    def over(self, ellipsoids: Sequence[Ellipsoid], norm: float) -> float:
+        """The largest and the smallest Q at the points of the cover, over every ellipsoid."""
+        points, center = self.cover.points, self.cover.center
+        if points is None or center is None:
+            return self.over_ball(norm)
+        middle = np.zeros_like(center) if self._levels else center
+        up, down = np.full(len(points), math.inf), np.full(len(points), math.inf)
+        for each in ellipsoids:
+            away = points - middle
+            turned = np.linalg.solve(each.factor, away.T)
+            length, along = each.radius * np.sqrt(np.einsum("ij,ij->j", turned, turned)), away @ each.center
+            up, down = np.minimum(up, along + length), np.minimum(down, length - along)
+        pad = self.cover.slack * norm
+        highest, lowest = float(up.max()) + pad, -float(down.max()) - pad
+        if self._levels:
+            low, high = self.ranges.value
+            return self._width(low=max(low, lowest), high=min(high, highest))
+        return min(self._width(span=highest - lowest), self.over_ball(norm))
+
+    def _width(self, *, span: float = 0.0, low: float = 0.0, high: float = 0.0) -> float:
+        facts = self.facts
+        (worst, best), discount, misfit = facts.reward_range, facts.discount, facts.misfit
+        span, low, high = span + 2 * misfit, low - misfit, high + misfit
+        if facts.terminal_reward:
+            width = max(best, discount * high, 0.0) - min(worst, discount * low, 0.0)
+        else:
+            if self.terminates:
+                span = max(high, 0.0) - min(low, 0.0)
+            width = (best - worst if facts.reward_noise else 0.0) + discount * span
+        return min(width, self.declared)
+
+
+@dataclass(frozen=True)
+class RelativeValues:
+    """What follows for a process that goes on forever: V of span at most `span`, |Q| at most `largest` about its middle."""
+
+    span: float
+    largest: float
+    norm_bound: float | None
+    ranges: ValueRanges
+
+
+def relative_values(declared: AverageReward, part: ClassRecord, *, exact_policy: bool) -> RelativeValues:
+    """The ranges of an average reward, from its norm bound and from the span of the relative value."""
+    of_norm = math.inf
+    if declared.norm_bound is not None and math.isfinite(part.cover.diameter):
+        of_norm = declared.norm_bound * part.cover.diameter
+    of_span = math.inf if declared.value_span is None else declared.value_span
+    q_span = min(of_norm, of_span + declared.reward_width)
+    largest = 0.5 * q_span
+    span = min(of_norm, of_span) if exact_policy else q_span
+    norm = declared.norm_bound
+    implied = math.sqrt(len(part.penalized) - 1) * largest if part.listed else math.inf
+    if implied < (math.inf if norm is None else norm):
+        norm = implied
+    ranges = ValueRanges(
+        value=declared.reward_range,
+        next_value=(-largest, largest),
+        residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
+        residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
+    )
+    return RelativeValues(span, largest, norm, ranges)
+
+
+def ranges_of(record: Record, part: ClassRecord) -> ValueRanges:
+    """Of values and residuals, for one class."""
+    if record.average is not None:
+        return relative_values(record.average, part, exact_policy=record.setting.exact_policy).ranges
+    return value_ranges(record.assumptions, terminates=record.setting.terminates)
+
+
+def rounding_slack(record: Record, part: ClassRecord) -> float:
+    """kernel_error times the square of the largest residual in root mean square: how far rounding moves the loss of the true Q."""
+    statistic, penalized = part.statistic, part.penalized
+    m = len(penalized)
+    scale, target = statistic.column_scale[:m], float(statistic.column_scale[m])
+    if record.average is not None:
+        values = relative_values(record.average, part, exact_policy=record.setting.exact_policy)
+        norm = math.sqrt(m) * values.largest if values.norm_bound is None else values.norm_bound
+        size = norm * float(np.linalg.norm(scale[: m - 1])) + target + 0.5 * record.average.reward_width
+        return statistic.kernel_error * size**2
+    largest = max(map(abs, ranges_of(record, part).value))
+    norm = math.sqrt(m) * largest
+    if isinstance(record.assumptions.norm_bound, float):
+        norm = min(norm, record.assumptions.norm_bound)
+    size = norm * float(np.linalg.norm(scale[penalized])) + target
+    if not penalized.all():
+        size += (largest + norm) * float(scale[~penalized].sum())
+    return statistic.kernel_error * size**2
+
+
+def outward(value: float, size: float) -> float:
+    """value, raised by the rounding of a short sum of this size."""
+    return value + 8 * UNIT * size

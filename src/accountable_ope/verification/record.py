@@ -1,0 +1,262 @@
+"""What a certificate file says: the question, what was assumed, sums over the data, multipliers, and what is claimed.
+
+All that a verifier needs is here as numbers. What can be derived (radii, constraints, ranges) is not: the verifier derives it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..problem.assumptions import Assumptions
+from ..problem.average_reward import AverageReward
+from ..problem.description import Description
+from ..validation import BoolArray, FloatArray
+
+FORMAT = "accountable-ope certificate"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """Which rows were used.
+
+    rows:    how many.
+    sha256:  of states, actions, rewards, next states, terminations and episodes, as numbers (see docs/certificates.md).
+    starts:  the same of the start states and their weights.
+    """
+
+    rows: int
+    sha256: str
+    starts: str
+
+
+@dataclass(frozen=True)
+class DeltaRecord:
+    """total = kernel + start + features."""
+
+    total: float
+    kernel: float
+    start: float
+    features: float
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a result rests on beside data and assumptions.
+
+    terminates:      whether states may be terminal.
+    start_is_exact:  whether the value at the start is known exactly for every Q.
+    effective_starts: N of the error of sampled start states.
+    exact_policy:    whether expectations over the policy's actions are exact.
+    planned:         the number of rows at which a radius for all n at once is tightest.
+    growing:         one of many looks at data that grow, all of them valid at once.
+    anchored:        whether the class lies around a given estimate of Q.
+    earlier_rows:    how many earlier rows chose the class (0: none), kernel_chosen: and the kernel.
+    coefficient_variance: of a whole RKHS through random features, else null.
+    """
+
+    terminates: bool
+    start_is_exact: bool
+    effective_starts: float
+    exact_policy: bool
+    planned: int
+    growing: bool
+    anchored: bool
+    earlier_rows: int
+    kernel_chosen: bool
+    coefficient_variance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticRecord:
+    """C'KC and C' diag(K) C of the columns C = [Z | v | 1] (and what an RKHS in coordinates misses)."""
+
+    pair_gram: FloatArray
+    diag_gram: FloatArray
+    column_scale: FloatArray
+    count: int
+    kernel_supremum: float
+    kernel_error: float
+    has_remainder: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CutRecord:
+    """sum_i w_i C_i / n and sum_i w_i^2 C_i C_i' / n^2 of the columns C = [Z | v], over the n rows that have a weight.
+
+    absolute, length: sum_i |w_i| and sqrt(sum_i w_i^2).
+    """
+
+    total: FloatArray
+    squares: FloatArray
+    count: int
+    absolute: float
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowsRecord:
+    """Sums over the rows beside the statistic, null where the radius needs none.
+
+    log_determinant: log det(I + c sigma^2 K) of the self-normalized radius; the pair_gram is then that of its own weights.
+    bootstrap:       the quantile of a resampled radius.
+    cut:             one more martingale.
+    """
+
+    log_determinant: float | None
+    bootstrap: float | None
+    cut: CutRecord | None
+
+
+@dataclass(frozen=True, eq=False)
+class CoverRecord:
+    """sup ||phi(x) - phi(y)||, and features at points that stand for all others up to the slack; center: any point."""
+
+    diameter: float
+    slack: float
+    points: FloatArray | None
+    center: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedRecord:
+    """The value box at some points, weighed: features (one row per point), the anchor's values there, and weights."""
+
+    features: FloatArray
+    offsets: FloatArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class TermRecord:
+    """A constraint and its multiplier.
+
+    role:     loss, ball, box, or rows (a value box averaged over some points).
+    limit:    what the left side is held to; a loss may be held to more than the radius, never to less; null: to what follows.
+    evidence, rate, round: of a loss: which martingale, q of eps'(K - qD)eps, and in which round.
+    rows:     which averaged box.
+    """
+
+    role: str
+    multiplier: float
+    limit: float | None
+    evidence: int = 0
+    rate: float = 0.0
+    round: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class EndRecord:
+    """objective'theta (sign +1 for the upper end, -1 for the lower one) is at most `bound`, by these terms; or the set is empty."""
+
+    status: str
+    bound: float
+    terms: tuple[TermRecord, ...]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What proves the variances (one per evidence, null: as before) and the range with which the next round begins."""
+
+    variances: tuple[tuple[TermRecord, ...] | None, ...]
+    range: tuple[tuple[TermRecord, ...], ...]
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Known before a round: every |eps| at most residual_bound, V_n / n of the kernel at most variance."""
+
+    residual_bound: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRecord:
+    """One class of Q: sums over the data, the proofs of both ends, and what is claimed about it.
+
+    listed:       whether the class is one-hot over a list of points.
+    moments:      the mean of u u' over data, next and start points, u = [phi, 1] or [phi, 1, anchor].
+    inside:       where the loss is least within the ball, and the multiplier of the ball that proves it.
+    unseen:       what the coordinates of an RKHS miss of the objective and at the box points, per unit of norm; null: nothing.
+    """
+
+    description: Description
+    nonnegative_kernel: bool
+    listed: bool
+    statistic: StatisticRecord
+    objective: FloatArray
+    offset: float
+    penalized: BoolArray
+    moments: FloatArray
+    unseen: tuple[float, float] | None
+    cover: CoverRecord
+    sums: RowsRecord
+    rows: tuple[AveragedRecord, ...]
+    norm_bound: float | None
+    least_norm: float | None
+    least_norm_terms: tuple[TermRecord, ...]
+    note: str
+    inside: FloatArray
+    ball_multiplier: float
+    least_loss_terms: tuple[TermRecord, ...]
+    rounds: tuple[RoundRecord, ...]
+    steps: tuple[StepRecord, ...]
+    upper: EndRecord
+    lower: EndRecord
+    least_loss: float
+    least_misfit: float
+    chance_loss: float
+    identification: float
+    last_rate: float
+
+
+@dataclass(frozen=True)
+class RadiusRecord:
+    """The radius by name, and what is printed of it."""
+
+    name: str
+    theorem: str
+    uses: str
+    guarantee: str
+    level: float
+    rounding: float
+
+
+@dataclass(frozen=True)
+class ResultRecord:
+    """What is claimed."""
+
+    lower: float
+    upper: float
+    unclipped: tuple[float, float]
+    status: str
+    start_error: float
+
+
+@dataclass(frozen=True)
+class PremiseRecord:
+    """One premise: its name and its sentence."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A whole certificate."""
+
+    format: str
+    version: int
+    package: str
+    estimand: str
+    data: DataRecord
+    kernel: Description
+    assumptions: Assumptions
+    average: AverageReward | None
+    setting: Circumstances
+    delta: DeltaRecord
+    radius: RadiusRecord
+    classes: tuple[ClassRecord, ...]
+    result: ResultRecord
+    premises: tuple[PremiseRecord, ...]

@@ -1,0 +1,139 @@
+"""The radii again, from their theorems: written for reading, apart from the code that produced the certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..validation import FloatArray
+
+GRID = 200
+
+
+class Envelope(Protocol):
+    """||S_n|| <= U(b, V_n) at the true Q, U concave in V: U and its slope in V."""
+
+    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """U^2, whatever the range and the variance."""
+
+    squared: float
+
+    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full(len(variances), math.sqrt(self.squared)), np.zeros(len(variances))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Theorem B: sum_j pi_j cosh(l_j s) exp(-psi_E(l_j b) V / b^2) stays below 1/delta for all n, over the rates l_j b < 1.
+
+    64 rates between 1.5 / sqrt(planned) and .97 in units of 1 / (the range before the data); half of the weight even, half
+    proportional to the square of the rate.
+    """
+
+    prior: float
+    planned: int
+    delta: float
+
+    @property
+    def rates(self) -> FloatArray:
+        return np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.97, 64) / self.prior
+
+    @property
+    def weights(self) -> FloatArray:
+        squares = self.rates**2
+        return np.asarray(0.5 / len(squares) + 0.5 * squares / squares.sum())
+
+    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        usable = self.rates * b < 1
+        if b == 0:
+            return np.zeros(len(variances)), np.zeros(len(variances))
+        if not usable.any():
+            return np.full(len(variances), math.inf), np.zeros(len(variances))
+        rates, logs = self.rates[usable], np.log(self.weights[usable])
+        cost = (-np.log1p(-rates * b) - rates * b) / b**2
+        goal, v = math.log(1 / self.delta), variances[:, None]
+
+        def excess(s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            x = rates * s[:, None]
+            terms = logs + np.logaddexp(x, -x) - math.log(2) - cost * v
+            top = terms.max(axis=1)
+            share = np.exp(terms - top[:, None])
+            total = share.sum(axis=1)
+            share = share / total[:, None]
+            return top + np.log(total) - goal, (share * rates * np.tanh(x)).sum(axis=1), (share * cost).sum(axis=1)
+
+        s = ((goal + math.log(2) - logs + cost * v) / rates).min(axis=1)  # one rate alone: beyond the root
+        for _ in range(100):
+            over, slope, _ = excess(s)
+            step = over / slope
+            s = s - step
+            if np.abs(step).max() <= 1e-13 * s.max():
+                break
+        over, slope, in_v = excess(s)
+        s = s * (1 + 1e-12) + np.maximum(-over, 0.0) / slope
+        return s, in_v / slope
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """Theorem D: U^2 = 2 (V + rho) (log(1/delta) + log(1 + V/rho) / 2)."""
+
+    rho: float
+    delta: float
+
+    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        logs = math.log(1 / self.delta) + 0.5 * np.log1p(variances / self.rho)
+        u = np.sqrt(2 * (variances + self.rho) * logs)
+        return u, (2 * logs + 1) / (2 * u)
+
+
+def affine_level(envelope: Envelope, b: float, largest: float, rate: float) -> float:
+    """p with U(b, V)^2 <= p + rate V for every V in [0, largest].
+
+    U is concave, so between two points of a grid it lies below its tangent at the left one; the square of that line less rate V
+    is convex, so it is largest at an end.
+    """
+    grid = np.zeros(1)
+    if largest > 0:
+        low = max(1e-9 * largest, 1e-300)
+        grid = np.unique(np.concatenate([np.geomspace(low, max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]))
+    u, slope = envelope.at(b, grid)
+    tangent = (u[:-1] + slope[:-1] * np.diff(grid)) ** 2 - rate * grid[1:]
+    return max(float((u**2 - rate * grid).max()), float(tangent.max(initial=-math.inf)), 0.0)
+
+
+def azuma(n: int, width: float, supremum: float, delta: float) -> float:
+    """Theorem A: V-statistic <= w^2 Kmax log(2/delta) / (2n)."""
+    return width**2 * supremum * math.log(2 / delta) / (2 * n)
+
+
+def azuma_anytime(n: int, width: float, supremum: float, delta: float, planned: int) -> float:
+    """Theorem A': 2 (B + rho) (log(1/delta) + log(1 + B/rho) / 2) / n^2 with B = n w^2 Kmax / 4, rho = B_planned / 8."""
+    per_row = width**2 * supremum / 4
+    if per_row == 0:
+        return 0.0
+    B, rho = n * per_row, planned * per_row / 8
+    return 2 * (B + rho) * (math.log(1 / delta) + 0.5 * math.log1p(B / rho)) / n**2
+
+
+def hoeffding(n: int, largest: float, delta: float, *, of_u: bool, printed: bool) -> float:
+    """The paper's radii; largest = Kmax sup|eps|^2. As printed: 2 largest (((n-1)/n) sqrt(log(2/delta)/n) + 1/n)."""
+    tail = math.sqrt(math.log(2 / delta) / n) if printed else math.sqrt(math.log(1 / delta) / (2 * (n // 2)))
+    if of_u:
+        return 2 * largest * tail
+    return (n - 1) / n * 2 * largest * tail + (2 if printed else 1) * largest / n
+
+
+def self_normalized(n: int, log_determinant: float, width: float, supremum: float, delta: float, planned: int) -> float:
+    """Theorem C: (log det(I + c sigma^2 K) + 2 log(1/delta)) / (c n^2), sigma = w/2, c = 10 / (sigma^2 planned Kmax)."""
+    variance = (0.5 * width) ** 2
+    if variance == 0:
+        return 0.0
+    return (log_determinant + 2 * math.log(1 / delta)) / (10 / (variance * planned * supremum)) / n**2

@@ -1,0 +1,448 @@
+"""Proving a certificate again: every number that a result prints follows from its sums, its assumptions and its delta, or is refused.
+
+Nothing is searched for. Ranges and radii are derived from the assumptions, constraints from the sums, and every bound from the
+multipliers of the certificate, with rounding counted against it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.statements import Guarantee, Status
+from ..radii.registry import Approach, LossKind, radius_rule
+from .dual import Bound, Form, least_value
+from .ranges import ellipsoid, relative_values
+from .record import FORMAT, VERSION, ClassRecord, DeltaRecord, EndRecord, Record
+from .sets import ClassSet, Known, Refuted, ball_radius
+
+TOLERANCE = 1e-6
+"""How far a reported number may lie from the one that is proved, in units of its size: the rounding of two ways to compute it."""
+
+WIDER = 1e-3
+"""How much wider an end may be reported than it is proved, in the same units."""
+
+START_SHARE = 0.1
+FEATURE_SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProof:
+    """What was proved about one class.
+
+    Attributes
+    ----------
+    constraints : ClassSet
+        The constraints, derived again.
+    known : tuple of Known
+        Range and variances before every round.
+    lower, upper : float
+        The ends that the multipliers prove; NaN where the class is refuted.
+    ends : tuple of two lists of Bound
+        The constraints of the upper and of the lower end.
+    level : float
+        The radius.
+    uses : str
+    """
+
+    constraints: ClassSet
+    known: tuple[Known, ...]
+    lower: float
+    upper: float
+    ends: tuple[list[Bound], list[Bound]]
+    level: float
+    uses: str
+
+    @property
+    def empty(self) -> bool:
+        return math.isnan(self.lower)
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """What a verifier found.
+
+    Attributes
+    ----------
+    valid : bool
+    message : str
+        One sentence: what is proved and under which premises, or what does not follow.
+    lower, upper : float
+        The ends that are proved, with rounding counted outward; NaN where nothing is.
+    ranges : ValueRanges or None
+    classes : tuple of ClassProof
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> aope.verification.verify_record(interval.record()).valid
+    True
+    """
+
+    valid: bool
+    message: str
+    lower: float = math.nan
+    upper: float = math.nan
+    ranges: ValueRanges | None = None
+    classes: tuple[ClassProof, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Verification({'valid' if self.valid else 'REFUTED'}: {self.message})"
+
+
+def verify_record(record: Record) -> Verification:
+    """Whether everything that a certificate claims follows from its sums, its assumptions and its delta.
+
+    Parameters
+    ----------
+    record : Record
+
+    Returns
+    -------
+    Verification
+
+    Examples
+    --------
+    >>> import dataclasses, numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> forged = dataclasses.replace(interval, upper=interval.upper - 0.1).record()
+    >>> aope.verification.verify_record(forged).valid
+    False
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return _proved(record)
+    except Refuted as reason:
+        return Verification(False, f"Not proved: {reason}.")
+    except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError) as error:
+        return Verification(False, f"Not proved: its numbers do not fit together ({error}).")
+
+
+def _proved(record: Record) -> Verification:
+    _require(record.format == FORMAT and record.version == VERSION, f"it is not version {VERSION} of an {FORMAT}")
+    _require(len(record.classes) > 0, "it has no class of functions")
+    rule = radius_rule(record.radius.name)
+    _same(record.radius.theorem, rule.theorem, "the theorem")
+    _same(record.radius.guarantee, rule.guarantee.name, "the guarantee")
+    if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
+        _require(record.assumptions.symmetric_noise, "its radius needs symmetric noise, which is not declared")
+    _check_delta(record.delta, start_is_exact=record.setting.start_is_exact, features=record.setting.coefficient_variance is not None)
+    sets = [ClassSet(record, part, rule, ball_radius(record, part)) for part in record.classes]
+    for each in sets:
+        _check_sums(each)
+    proofs = tuple(_prove_class(each) for each in sets)
+    widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
+    ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
+    if record.average is not None:
+        _same(record.assumptions, average_assumptions(record, record.classes[widest]), "what is assumed")
+    _near(record.radius.level, proofs[widest].level, "the radius")
+    _near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
+    _same(record.radius.uses, uses, "what the radius rests on")
+    start_error = 0.0
+    if record.delta.start > 0:
+        start_error = ranges.span * math.sqrt(math.log(2 / record.delta.start) / (2 * record.setting.effective_starts))
+    _near(record.result.start_error, start_error, "the error of the start states")
+    consistent = [proof for proof in proofs if not proof.empty]
+    lower = min((proof.lower for proof in consistent), default=math.nan) - start_error
+    upper = max((proof.upper for proof in consistent), default=math.nan) + start_error
+    return _check_result(record, ranges, (lower, upper), proofs)
+
+
+def _check_result(
+    record: Record, ranges: ValueRanges, unclipped: tuple[float, float], proofs: tuple[ClassProof, ...]
+) -> Verification:
+    """The hull of the classes, cut to the range of values, against what is reported."""
+    result, (low, high) = record.result, ranges.value
+    size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
+    for claimed, proved in zip(result.unclipped, unclipped, strict=True):
+        _near(claimed, proved, "an end before it is cut", absolute=TOLERANCE * size)
+    claimed = result.unclipped
+    if math.isnan(claimed[0]):
+        expected = (math.nan, math.nan, Status.INCONSISTENT)
+        lower, upper = math.nan, math.nan
+    else:
+        vacuous = claimed[0] <= low and claimed[1] >= high
+        expected = (
+            min(max(claimed[0], low), high),
+            max(min(claimed[1], high), low),
+            Status.VACUOUS if vacuous else Status.OK,
+        )
+        lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
+    _require(
+        np.array_equal((result.lower, result.upper), expected[:2], equal_nan=True),
+        "the reported ends are not those that were proved",
+    )
+    _same(result.status, expected[2].name, "the status")
+    return Verification(True, _sentence(record, lower, upper), lower, upper, ranges, proofs)
+
+
+def _sentence(record: Record, lower: float, upper: float) -> str:
+    what = record.estimand[0].lower() + record.estimand[1:]
+    sure = f"with probability {1 - record.delta.total:.12g}"
+    rests = f"if its {len(record.premises)} premises hold ({record.radius.guarantee.lower().replace('_', '-')})"
+    match record.result.status:
+        case "INCONSISTENT":
+            return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
+        case "VACUOUS":
+            return f"Proved, though it says nothing: the {what} lies in the range [{lower:.6g}, {upper:.6g}] of all values."
+        case _:
+            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}."
+
+
+def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) -> None:
+    """total = kernel + start + features, in the shares that are fixed in advance."""
+    _require(0 < delta.total < 1, f"delta must be between 0 and 1, not {delta.total:g}")
+    of_features = FEATURE_SHARE * delta.total if features else 0.0
+    left = delta.total - of_features
+    start = 0.0 if start_is_exact else START_SHARE * left
+    _same((delta.kernel, delta.start, delta.features), (left - start, start, of_features), "the shares of delta")
+
+
+def _check_sums(constraints: ClassSet) -> None:
+    """Shapes that fit, and numbers that sums over rows can have."""
+    record, part, statistic = constraints.record, constraints.part, constraints.part.statistic
+    m = len(part.penalized)
+    k = m + 2 + statistic.has_remainder
+    shapes = (statistic.pair_gram.shape, statistic.diag_gram.shape, statistic.column_scale.shape)
+    _require(shapes == ((k, k), (k, k), (k,)) and part.objective.shape == (m,), "its matrices do not fit together")
+    _require(statistic.count == record.data.rows, "the statistic is of another number of rows")
+    _require(statistic.has_remainder == (part.unseen is not None), "what is unseen does not fit the statistic")
+    if record.average is None:
+        _require(part.moments.shape in ((m + 1, m + 1), (m + 2, m + 2)), "its value box does not fit")
+        _require((part.moments.shape[0] == m + 2) == record.setting.anchored, "its value box does not fit")
+    if record.setting.anchored:
+        _require(math.isinf(part.cover.diameter) and part.cover.points is None, "an anchored class has no range of its own")
+    _require(statistic.kernel_supremum > 0 and statistic.kernel_error >= 0 and part.cover.slack >= 0, "a size is negative")
+    for gram in (statistic.pair_gram, statistic.diag_gram):
+        _require(np.isfinite(gram).all() and np.allclose(gram, gram.T, rtol=1e-9, atol=1e-300), "a matrix is not symmetric")
+    declared = record.assumptions.norm_bound
+    if constraints.record.setting.coefficient_variance is None and isinstance(declared, float) and record.average is None:
+        _same(part.norm_bound, declared, "the norm bound")
+    else:
+        _same(part.norm_bound, constraints.norm_bound, "the norm bound")
+
+
+def _prove_class(constraints: ClassSet) -> ClassProof:
+    """Rounds, ends and what is printed of one class."""
+    part = constraints.part
+    known = _prove_rounds(constraints)
+    # Least norm first: the ball may rest on it.
+    _check_least_norm(constraints)
+    upper, bounds_above = _prove_end(constraints, part.upper, 1.0, known)
+    lower, bounds_below = _prove_end(constraints, part.lower, -1.0, known)
+    _require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
+    empty = part.upper.status == "EMPTY"
+    evidence = constraints.evidence[0]
+    uses, level = constraints.uses, evidence.level(0.0, 0.0)
+    if constraints.follows_variance:
+        last = known[-1]
+        uses = f"range {last.residual_bound:.3g}"
+        level = evidence.level(last.residual_bound, last.variances[0] / evidence.count**2)
+    if empty and constraints.follows_variance:
+        level = evidence.level(constraints.widths.over_ball(constraints.radius), evidence.variance(part.inside))
+    _check_misfit(constraints, _check_least_loss(constraints, known, level), empty=empty)
+    _check_identification(constraints)
+    added = constraints.added
+    return ClassProof(
+        constraints,
+        tuple(known),
+        math.nan if empty else part.offset - lower - added,
+        math.nan if empty else part.offset + upper + added,
+        (bounds_above, bounds_below),
+        level,
+        uses,
+    )
+
+
+def _prove_rounds(constraints: ClassSet) -> list[Known]:
+    """Range and variances before every round, each proved from the constraints of the round before."""
+    part, known = constraints.part, [constraints.begin()]
+    if not constraints.follows_variance:
+        _require(not part.rounds and not part.steps, "a radius that is one number has no rounds")
+        return known
+    _require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
+    evidence = constraints.evidence
+    for step in part.steps:
+        before, variances = known[-1], []
+        _require(len(step.variances) == len(evidence), "its rounds do not fit their proofs")
+        for index, (each, largest, terms) in enumerate(zip(evidence, before.variances, step.variances, strict=True)):
+            if terms is not None:
+                bounds, multipliers = constraints.bounds(terms, known)
+                value = least_value(constraints.variance_goal(index), bounds, multipliers)
+                hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
+                largest = min(largest, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * each.count**2)
+            variances.append(largest)
+        around = [ellipsoid(*constraints.bounds(terms, known)) for terms in step.range]
+        found = [each for each in around if each is not None]
+        b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
+        reduced = (min(v, each.count * (b * each.reach) ** 2) for v, each in zip(variances, evidence, strict=True))
+        known.append(Known(b, tuple(reduced)))
+    settled = []
+    for claimed, proved in zip(part.rounds, known, strict=True):
+        # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
+        _near(claimed.residual_bound, proved.residual_bound, "the range of the residuals in a round")
+        _near(claimed.variance, proved.variances[0] / evidence[0].count, "the variance in a round")
+        settled.append(proved)
+    return settled
+
+
+def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequence[Known]) -> tuple[float, list[Bound]]:
+    """The bound that the multipliers prove, which is the reported one up to rounding."""
+    bounds, multipliers = constraints.bounds(end.terms, known)
+    if end.status == "UNBOUNDED":
+        _require(end.bound == math.inf, "an end without a bound is reported as bounded")
+        return math.inf, bounds
+    if end.status == "EMPTY":
+        _check_empty(end, bounds, multipliers)
+        return math.nan, bounds
+    _require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
+    goal = constraints.objective(sign)
+    bound = -least_value(goal, bounds, multipliers)
+    size = abs(bound) + abs(constraints.part.offset) + max(map(abs, constraints.ranges.value))
+    _require(math.isfinite(bound), "the multipliers of an end prove nothing")
+    # The program that was solved may have been held a little wider, for its own rounding; never narrower.
+    _require(bound <= end.bound + TOLERANCE * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
+    _require(end.bound <= bound + WIDER * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
+    return end.bound if end.bound > bound else bound, bounds
+
+
+def _check_empty(end: EndRecord, bounds: list[Bound], multipliers: list[float]) -> None:
+    """sum_j alpha_j (q_j - limit_j) > 0 everywhere: no theta meets all of them. The bound is the least loss that this proves."""
+    _require(bool(end.terms) and end.terms[0].role == "loss" and multipliers[0] == 1.0, "a proof of emptiness begins with the loss")
+    m = len(bounds[0].form.a)
+    nothing = Form.of(np.zeros((m, m)), np.zeros(m), 0.0)
+    value = least_value(nothing, bounds, multipliers)
+    _require(value > 0, "the multipliers do not prove that the set is empty")
+    _near(end.bound, value + bounds[0].limit, "the least loss of an empty set", absolute=TOLERANCE * abs(bounds[0].limit))
+
+
+def _check_least_norm(constraints: ClassSet) -> None:
+    """A lower bound of the norm of every function that is consistent with the data."""
+    part = constraints.part
+    if part.least_norm is None or part.least_norm == 0:
+        _require(
+            part.least_norm is not None or not part.least_norm_terms, "a least norm that is not known has no proof"
+        )
+        return
+    record = constraints.record
+    loose = ClassSet(record, part, constraints.rule, ball_radius(record, part, before_data=True))
+    bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
+    mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
+    value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
+    proved = math.sqrt(max(value, 0.0))
+    _near(part.least_norm, proved, "the least norm", absolute=TOLERANCE * max(map(abs, constraints.ranges.value)))
+
+
+def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: float) -> float:
+    """The least loss over ball and box, and the residuals where it is least within the ball; that least loss within the ball."""
+    part, evidence = constraints.part, constraints.evidence[0]
+    size = max(TOLERANCE * (abs(evidence.squared.a0) + evidence.rounding), 1e-4 * level)
+    if part.least_loss_terms and math.isfinite(part.least_loss):
+        first, others = part.least_loss_terms[0], part.least_loss_terms[1:]
+        _require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
+        if constraints.follows_variance:
+            proved = _least_in_ball(constraints)
+        else:
+            goal = constraints.loss(first.evidence, first.rate, known[0]).form
+            proved = least_value(goal, *constraints.bounds(others, known))
+            if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
+                proved = max(proved, 0.0)
+        _near(part.least_loss, proved, "the least loss", absolute=size)
+    if math.isnan(part.ball_multiplier):
+        return -math.inf
+    least = _least_in_ball(constraints)
+    _near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
+    expected = math.nan
+    if constraints.rule.loss is LossKind.V and part.unseen is None:
+        expected = evidence.variance(part.inside)
+    _near(part.chance_loss, expected, "the loss that chance alone would give")
+    return least
+
+
+def _least_in_ball(constraints: ClassSet) -> float:
+    """min loss over the ball, by the multiplier that the certificate gives; what is unseen left out."""
+    part, squared = constraints.part, constraints.evidence[0].squared
+    bounds, multipliers = [], []
+    if constraints.norm_bound is not None:
+        mask = part.penalized.astype(float)
+        bounds = [Bound(Form.of(np.diag(mask), np.zeros(len(mask)), 0.0), constraints.norm_bound**2)]
+        multipliers = [part.ball_multiplier]
+    value = least_value(squared, bounds, multipliers)
+    # A V-statistic is a squared length: where the matrix is singular, that it is not negative is known all the same.
+    return max(value, 0.0) if constraints.rule.loss is LossKind.V else value
+
+
+def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
+    """How far every function of the class is from Q, where it is refuted.
+
+    A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
+    """
+    part, statistic, evidence = constraints.part, constraints.part.statistic, constraints.evidence[0]
+    ones = len(part.penalized) + 1
+    kappa = math.sqrt(max(float(statistic.pair_gram[ones, ones]), 0.0)) / statistic.count
+    expected = 0.0
+    of_kernel = constraints.rule.loss is LossKind.V and constraints.rule.approach is not Approach.SELF_NORMALIZED
+    if empty and of_kernel and part.nonnegative_kernel and kappa > 0:
+        width = constraints.ranges.residual_width
+        largest = evidence.level(width, (width * evidence.reach) ** 2 / evidence.count)
+        allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
+        root = math.sqrt(max(least, 0.0)) - (constraints.radius * evidence.missed[0] if part.unseen is not None else 0.0)
+        expected = max(0.0, root - allowed) / ((1 + constraints.record.assumptions.discount) * kappa)
+    size = max(map(abs, constraints.ranges.value))
+    _near(part.least_misfit, expected, "the misfit of the class", absolute=1e-5 * size)
+
+
+def _check_identification(constraints: ClassSet) -> None:
+    """Smallest over largest eigenvalue of Z'(K - qD)Z at the last rate."""
+    part, evidence = constraints.part, constraints.evidence[0]
+    if not constraints.follows_variance:
+        return
+    values = np.linalg.eigvalsh(evidence.squared.plus(evidence.variance, -part.last_rate).A)
+    expected = float(values[0] / values[-1]) if values[-1] > 0 else -1.0
+    _near(part.identification, expected, "the identification", absolute=1e-9)
+
+
+def average_assumptions(record: Record, part: ClassRecord) -> Assumptions:
+    """An average reward as the assumptions of a value at discount 1."""
+    assert record.average is not None
+    values = relative_values(record.average, part, exact_policy=record.setting.exact_policy)
+    return Assumptions(
+        discount=1.0,
+        reward_range=record.average.reward_range,
+        value_range=values.ranges.next_value,
+        norm_bound=record.average.norm_bound,
+        reward_noise=record.average.reward_noise,
+        terminates=False,
+    )
+
+
+def _require(condition: bool | np.bool_, otherwise: str) -> None:
+    if not condition:
+        raise Refuted(otherwise)
+
+
+def _same(claimed: object, derived: object, what: str) -> None:
+    if claimed != derived:
+        raise Refuted(f"{what} is {derived}, not {claimed}")
+
+
+def _near(claimed: float, derived: float, what: str, absolute: float = 0.0) -> None:
+    if math.isnan(claimed) and math.isnan(derived) or claimed == derived:
+        return
+    if not abs(claimed - derived) <= max(TOLERANCE * abs(derived), absolute):
+        raise Refuted(f"{what} is {derived:.9g}, not {claimed:.9g}")
