@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidFile, InvalidInput
-from ..io.parquet import AT_NEXT, AT_STATE, StartFile, TransitionFile, read_start_file, read_transition_file
+from ..io.columns import AT_NEXT, AT_STATE
+from ..io.parquet import StartFile, TransitionFile, read_start_file, read_transition_file
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Problem
