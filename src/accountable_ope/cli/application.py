@@ -21,7 +21,12 @@ from .exits import BAD_INPUT, INTERRUPTED, NO_OUTPUT
 
 COMMANDS = {
     "bound": ("bounding", "Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."),
-    "check": ("describing", "Validate a file of transitions and describe it, before any statistics."),
+    "check": (
+        "describing",
+        "Validate a file of transitions and describe it, before any statistics.\n\n"
+        "Start states, target policy and declarations are checked too, where they are given: whatever passes is not refused by a "
+        "bound.",
+    ),
     "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
     "coverage": (
         "coverage",

@@ -70,7 +70,7 @@ class ProblemOptions:
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
     ignore_column: tuple[str, ...] = ()
-    """Column of the files to leave out, repeatable: where its name is refused since it may mean one that is read."""
+    """Column of the files to leave out, repeatable, such as one that is refused since its name may mean another."""
 
     def check(self) -> None:
         """Refuse what would have no effect."""
@@ -89,9 +89,9 @@ class Declarations:
     """What the analyst asserts."""
 
     discount: float | None = None
-    """Discount factor. Needed (an average reward has none)."""
+    """Discount factor. Needed for an interval (an average reward has none)."""
     reward_range: tuple[float, float] | None = None
-    """Range of every reward, logged or not. Needed."""
+    """Range of every reward, logged or not. Needed for an interval."""
     value_range: tuple[float, float] | None = None
     """Range of the value, where tighter than the rewards imply."""
     norm_bound: float | None = None
@@ -207,7 +207,7 @@ class ClassOptions:
     landmarks: int | None = None
     """The whole Gaussian RKHS through this many landmarks, instead of random features (0: all)."""
     tabular: bool = False
-    """One-hot features, for finitely many states."""
+    """One-hot features and the tabular kernel, for finitely many states."""
     single_precision: bool = TileOptions.single_precision
     """Kernel tiles in float32: faster, with the rounding added to the radius."""
 

@@ -29,8 +29,8 @@ ALIASES = {
 }
 """Names in D4RL, Minari, Gymnasium, Tianshou and RLlib that mean exactly what ours do."""
 
-_CUT_OFF = "it may also be True where an episode was merely cut off, whose last state goes on"
-_WHOSE = "it may be a weight of the row or a probability of the policy"
+_CUT_OFF = " It may also be True where an episode was merely cut off, which is no end."
+_WHOSE = " It may also be a probability of the policy."
 DOUBTFUL = {
     "terminated": (("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end"), _CUT_OFF),
     "weight": (("probability", "probabilities", "prob", "probs", "frequency"), _WHOSE),
@@ -179,9 +179,8 @@ def _refuse_near_miss(file: str, name: str, known: Sequence[str]) -> None:
     meant, why = _near_miss(name, known)
     if meant is None:
         return
-    doubt = f"; {why}" if why else ""
     raise InvalidFile(
-        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`{doubt}? Rename it if so, or leave it out by "
+        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Rename it if so, or leave it out by "
         f"{_out(name)}."
     )
 
