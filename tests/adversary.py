@@ -9,7 +9,7 @@ logged. For one fair coin this is the worst case of `crossing.py`, where the pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -19,10 +19,17 @@ from scipy.stats import binomtest
 
 import accountable_ope as aope
 from accountable_ope.environments.tabular import TabularMDP
-from accountable_ope.radii.registry import Approach, RadiusRule
+from accountable_ope.problem.statements import Guarantee
+from accountable_ope.radii.registry import RULES, Approach, RadiusRule
 from crossing import Boundary, boundary_of
 
+TRIALS, ROWS, DELTAS = 200, 60, (0.5, 0.1)
+FINITE_SAMPLE = [rule.name for rule in RULES if rule.guarantee is not Guarantee.ASYMPTOTIC]
+QUICK = ("azuma", "azuma-anytime", "self-normalized")
+"""Radii whose program takes milliseconds, and is solved at every log."""
+
 TOSS, WAIT = 0, 1
+POINTS = aope.TabularFeatures([[0, TOSS], [0, WAIT], [1, TOSS], [1, WAIT]], intercept=False)
 TABULAR = aope.Tabular()
 TOLERANCE = 1.01
 """A program bounds the square of an envelope by affine functions, a little from above: a logger that stops at the very boundary
@@ -60,6 +67,14 @@ class Game:
         if starts is None:
             return self.mdp.value([[1, 0]] * 3)
         return float(starts.weights @ self.table[starts.states[:, 0].astype(int), TOSS])
+
+    def norm_in(self, space: aope.kernels.Kernel | aope.RandomFourier) -> float:
+        """The least norm of a function that is Q at the four points: in the RKHS of a kernel, or in features with a constant."""
+        q, points = self.table[:2].ravel(), POINTS.points
+        features = isinstance(space, aope.RandomFourier)
+        inverse = np.linalg.inv(space(points) @ space(points).T if features else aope.kernels.block(space, points, points))
+        rest = q - inverse.sum(axis=0) @ q / inverse.sum() if features else q
+        return float(np.sqrt(rest @ inverse @ rest))
 
     @property
     def facts(self) -> aope.Assumptions:
@@ -154,8 +169,7 @@ def margin(
 
     No class enters: on the event the interval of every class that holds Q holds the value, whatever the program does.
     """
-    features = aope.TabularFeatures.grid(np.arange(2.0), game.policy.action_vectors, intercept=False)
-    evaluation = aope.evaluate(problem, features=features, kernel=kernel, anchor=game.q)
+    evaluation = aope.evaluate(problem, features=POINTS, kernel=kernel, anchor=game.q)
     member = evaluation.member(0)
     split = aope.radii.split_delta(delta, start_is_exact=problem.start_is_exact)
     none = np.zeros(member.system.dimension)
@@ -166,12 +180,17 @@ def margin(
     return min(left)
 
 
-def nearest(logs: tuple[Log, ...], margins: list[float], many: int) -> Iterator[tuple[Log, float]]:
+def nearest(logs: Sequence[Log], margins: Sequence[float], many: int) -> Iterator[tuple[Log, float]]:
     """The logs nearest to the boundary: those inside, then as many outside."""
     pairs = sorted(zip(margins, range(len(logs)), strict=True))
     inside = [pair for pair in pairs if pair[0] >= 0][:many]
     outside = [pair for pair in pairs if pair[0] < 0][-many:]
     return ((logs[index], left) for left, index in (*inside, *outside))
+
+
+def failures(logs: Sequence[Log], margins: Sequence[float]) -> int:
+    """In how many trials the event fails."""
+    return sum(log.times for log, left in zip(logs, margins, strict=True) if left < 0)
 
 
 def too_many(misses: int, trials: int, delta: float) -> bool:
