@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions
+from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
@@ -333,6 +334,17 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
         raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
     sections = any(each.has_remainder for each in classes)
+    for rule in rules:
+        if rule.cut and sections:
+            raise InvalidInput(
+                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
+                "looking at all rows: use certified."
+            )
+        if rule.cut and not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
+            raise InvalidInput(
+                f"`radius` {rule.name} needs weights that no later row decides, so `policy` must be exact or a SampledPolicy, whose "
+                "draws at start states are made apart from those at next states."
+            )
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
     if not sections and facts.misfit == 0:
@@ -341,11 +353,6 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     for rule in rules:
         if rule.loss is LossKind.U:
             raise InvalidInput(f"`radius` {rule.name} bounds a U-statistic, which says nothing about {what}.")
-        if rule.cut and sections:
-            raise InvalidInput(
-                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
-                "looking at all rows: use certified."
-            )
         if rule.approach is Approach.SELF_NORMALIZED or (sections and rule.approach is Approach.BOOTSTRAP):
             raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
     if not kernel.nonnegative:

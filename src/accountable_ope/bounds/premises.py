@@ -18,7 +18,10 @@ ORDER = premise(
     "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
 )
 FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking at the rows.")
-SAMPLED_STARTS = premise("sampled-starts", "Start states (or actions there) are an i.i.d. sample of their distribution.")
+SAMPLED_STARTS = premise(
+    "sampled-starts",
+    "Start states (or actions there) are an i.i.d. sample of their distribution, and their number was not chosen by looking.",
+)
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,7 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
     if rule.cut:
         text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
-        premises.append(premise("cut", text))
-        premises.append(
-            premise("fixed-starts", "Start states were fixed before the data: weights for early rows depend on them.")
-        )
+        premises += [premise("cut", text), fixed_starts("weights for early rows depend on them")]
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
         premises.append(premise("symmetric-noise", text))
@@ -125,6 +125,14 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
         premises.append(premise("asymptotic", text))
     return premises
+
+
+def fixed_starts(why: str) -> Statement:
+    """That no row had a part in the choice of the start states.
+
+    The event behind a radius without a cut is about the true Q alone, wherever it is asked for: such a result does not need this.
+    """
+    return premise("fixed-starts", f"Start states were fixed before the data: {why}.")
 
 
 def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool) -> bool:

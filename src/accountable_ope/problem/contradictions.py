@@ -43,7 +43,7 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
             )
     if assumptions.terminates is False and data.terminated.any():
         raise InvalidInput(f"`terminates=False`, but row {int(np.argmax(data.terminated))} is terminated.")
-    if assumptions.discount == 1 and not data.terminated.any():
+    if assumptions.discount == 1 and not (data.terminated.any() or assumptions.terminates):
         raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
     if assumptions.state_box is not None:
         _check_box(data, assumptions.state_box)

@@ -213,4 +213,13 @@ class Problem:
     def split(self, earlier_share: float) -> tuple[Problem, Problem]:
         """(earlier, later): choose on the first, bound on the second; see `Transitions.split`."""
         earlier, later = self.data.split(earlier_share)
-        return replace(self, data=earlier), replace(self, data=later)
+        return self.part(earlier), self.part(later)
+
+    def part(self, data: Transitions) -> Problem:
+        """The same question of some of the rows. That states may be terminal is known from all of them."""
+        if data is self.data:
+            return self
+        facts = self.assumptions
+        if self.terminates and facts.terminates is None:
+            facts = replace(facts, terminates=True)
+        return replace(self, data=data, assumptions=facts)
