@@ -18,7 +18,7 @@ from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..problem.statements import Status
+from ..problem.statements import Statement, Status
 from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
@@ -96,6 +96,11 @@ class Correction:
             ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
         )
         return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, self.interval.doubts)
+
+    @property
+    def premises(self) -> tuple[Statement, ...]:
+        """What the interval rests on. That the corrected Q is the true one is not claimed."""
+        return self.interval.premises
 
     @property
     def change(self) -> LinearQ:

@@ -14,6 +14,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import ValueRanges
 from ..problem.problem import Problem
+from ..problem.statements import Statement
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
@@ -84,6 +85,11 @@ class Diagnosis:
     def impossible(self) -> bool:
         """Whether a residual exceeds the declared width, which that of the true Q cannot; rounding counts for nothing."""
         return not _possible(self.largest_residual, self.interval.ranges)
+
+    @property
+    def premises(self) -> tuple[Statement, ...]:
+        """What the interval rests on. The verdict rests on less: that the class holds Q, and its norm, are not needed for it."""
+        return self.interval.premises
 
     @property
     def inside(self) -> bool:

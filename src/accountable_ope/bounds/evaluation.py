@@ -110,9 +110,9 @@ class Evaluation:
                 class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
                 for member in members
             ]
-        return self.interval(ends, rule, split, growing=planned is not None and rule.anytime)
+        return self.interval(ends, rule, split, planned=planned if rule.anytime else None)
 
-    def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, *, growing: bool = False) -> Interval:
+    def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, *, planned: int | None = None) -> Interval:
         """The hull of the classes, enlarged by the error of the start states and clipped to the declared range; its premises."""
         problem, parts, start_error = self.problem, tuple(each.part for each in ends), 0.0
         if split.start > 0:
@@ -140,7 +140,7 @@ class Evaluation:
                 kernel=repr(self.kernel),
                 anchored=self.anchor is not None,
                 chosen=self.chosen,
-                growing=growing,
+                planned=planned,
             ),
         )
 

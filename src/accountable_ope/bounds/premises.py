@@ -75,9 +75,12 @@ def value_premises(
     kernel: str,
     anchored: bool,
     chosen: Choice,
-    growing: bool,
+    planned: int | None = None,
 ) -> tuple[Statement, ...]:
-    """What an interval for the value of a policy rests on; growing: one of many looks at data that grow, valid at all of them."""
+    """What an interval for the value of a policy rests on.
+
+    planned: the size that was planned for data which may grow and be looked at again; None where their number is fixed.
+    """
     facts, ranges = problem.assumptions, problem.ranges
     low, high = ranges.value
     why = "as declared" if facts.value_range is not None else "which follows from the rewards and the discount"
@@ -102,8 +105,7 @@ def value_premises(
     premises += rounding_premises(facts, ranges, parts)
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
-    if not growing:
-        premises.append(FIXED_SIZE)
+    premises.append(FIXED_SIZE if planned is None else planned_size(planned))
     if not problem.start_is_exact:
         premises.append(SAMPLED_STARTS)
     return (*premises, *chosen.premises(len(problem.data)))
@@ -125,6 +127,12 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
         premises.append(premise("asymptotic", text))
     return premises
+
+
+def planned_size(rows: int) -> Statement:
+    """In the place of a fixed number of rows, for a radius that holds at all of them at once."""
+    text = f"The radius is tightest at {rows} rows, a number that was fixed before the data; it holds at all numbers of rows."
+    return premise("planned-size", text, ("rows", rows))
 
 
 def fixed_starts(why: str) -> Statement:
