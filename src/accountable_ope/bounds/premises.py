@@ -89,15 +89,7 @@ def value_premises(
         reward_premise(facts),
         premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
     ]
-    if facts.terminal_reward:
-        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
-    if facts.horizon is not None:
-        premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
-    if problem.terminates:
-        premises.append(premise("terminates", "Terminal states are worth 0."))
-    else:
-        how = " (no row is terminated)." if facts.terminates is None else ", as declared."
-        premises.append(premise("endless", "No state is terminal" + how))
+    premises += ending_premises(problem)
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
@@ -109,6 +101,19 @@ def value_premises(
     if not problem.start_is_exact:
         premises.append(SAMPLED_STARTS)
     return (*premises, *chosen.premises(len(problem.data)))
+
+
+def ending_premises(problem: Problem) -> list[Statement]:
+    """How episodes end, which the range of values and the residuals of terminated rows rest on."""
+    facts, premises = problem.assumptions, []
+    if facts.terminal_reward:
+        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+    if facts.horizon is not None:
+        premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
+    if problem.terminates:
+        return [*premises, premise("terminates", "Terminal states are worth 0.")]
+    how = " (no row is terminated)." if facts.terminates is None else ", as declared."
+    return [*premises, premise("endless", "No state is terminal" + how)]
 
 
 def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:

@@ -20,7 +20,7 @@ from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
 from .interval import clip
-from .premises import FIXED_SIZE, ORDER, SAMPLED_STARTS, fixed_starts, kernel_premise, reward_premise
+from .premises import FIXED_SIZE, ORDER, SAMPLED_STARTS, ending_premises, fixed_starts, kernel_premise, reward_premise
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +152,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         ORDER,
         reward_premise(problem.assumptions),
         premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        *ending_premises(problem),
         premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
         kernel_premise(repr(evaluation.kernel)),
         # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.
