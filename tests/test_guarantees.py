@@ -92,13 +92,14 @@ class Case:
     facts: tuple[tuple[str, object], ...] = ()
     data: aope.Transitions = DATA
     starts: aope.StartStates = MDP.starts
+    policy: aope.problem.Policy = MDP.policy
     radius: str = "azuma"
     chosen: aope.Choice = BEFORE_THE_DATA
     planned: int | None = None
 
     @property
     def problem(self) -> aope.Problem:
-        return aope.Problem(self.data, self.starts, MDP.policy, replace(FACTS, **dict(self.facts)))
+        return aope.Problem(self.data, self.starts, self.policy, replace(FACTS, **dict(self.facts)))
 
     @property
     def classes(self) -> dict[str, object]:
@@ -106,7 +107,7 @@ class Case:
 
 
 def case(*applies: str, **changes: object) -> Case:
-    fields = {"radius", "data", "starts", "chosen", "planned"}
+    fields = {"radius", "data", "starts", "policy", "chosen", "planned"}
     facts = tuple((name, value) for name, value in changes.items() if name not in fields)
     usual = {"fixed-size"} - ({"fixed-size"} if "planned-size" in applies else set())
     ending = set() if "terminates" in applies else {"endless"}
@@ -114,6 +115,14 @@ def case(*applies: str, **changes: object) -> Case:
     return Case(frozenset({*applies, *usual, *ending}), facts, **rest)
 
 
+def drawn(states, rng):
+    return MDP.policy.action_vectors[rng.integers(len(MDP.policy.action_vectors), size=len(states))]
+
+
+DRAWS = aope.SampledPolicy(drawn, draws=2)
+VECTORS = aope.Transitions(
+    DATA.states, MDP.policy.action_vectors[DATA.actions], DATA.rewards, DATA.next_states, episodes=DATA.episodes
+)
 SAMPLE = aope.StartStates(MDP.starts.states, exact=False)
 CASES = {
     "plain": case(),
@@ -136,6 +145,7 @@ CASES = {
     "symmetric, another radius": case(symmetric_noise=True),
     "wild": case("asymptotic", radius="wild"),
     "sample": case("sampled-starts", starts=SAMPLE),
+    "drawn actions": case("drawn-actions", "sampled-starts", policy=DRAWS, data=VECTORS),
     "misfit": case(misfit=0.1),
     "earlier rows": case("later-rows", chosen=aope.Choice(20)),
     "planned": case("planned-size", radius="azuma-anytime", planned=100),
@@ -155,7 +165,7 @@ def monitored(asked: Case) -> object:
     if facts.terminates is None and facts.horizon is None and not facts.terminal_reward:
         facts = replace(facts, terminates=False)
     radius = "azuma-anytime" if asked.radius == "azuma" else asked.radius
-    question = aope.Question(asked.starts, MDP.policy, facts)
+    question = aope.Question(asked.starts, asked.policy, facts)
     return aope.Monitor(question, features=FEATURES, kernel=KERNEL, radius=radius, planned=100).update(asked.data)
 
 
@@ -179,9 +189,9 @@ def studied(asked: Case) -> aope.bounds.Study:
     return aope.study(asked.problem, radius=asked.radius, **asked.classes)
 
 
-def average(**facts: object) -> Callable[[Case], object]:
-    declared = aope.AverageReward(reward_range=(0, 1), **facts)
-    return lambda asked: aope.bound_average_reward(DATA, MDP.policy, declared, features=FEATURES, kernel=KERNEL)
+def average(name: str = "plain", **facts: object) -> Callable[[Case], object]:
+    declared, asked = aope.AverageReward(reward_range=(0, 1), **facts), CASES[name]
+    return lambda _: aope.bound_average_reward(asked.data, asked.policy, declared, features=FEATURES, kernel=KERNEL)
 
 
 def weighted(method: str) -> Callable[[Case], object]:
@@ -244,6 +254,7 @@ OTHERS = {
         average(value_span=1.0, norm_bound=1.0, reward_noise=False),
         {"norm", "value-span"},
     ),
+    ("bound_average_reward", "drawn actions"): (average("drawn actions", norm_bound=1.0), {"norm", "drawn-actions"}),
     ("importance_sampling_interval", "betting"): (weighted("betting"), set()),
     ("importance_sampling_interval", "hcope"): (weighted("hcope"), set()),
 }

@@ -222,6 +222,32 @@ def test_the_least_norm_is_below_that_of_q(delta):
         assert found.least_norm().value < np.linalg.norm(COIN.table) or left < 0
 
 
+# Draws of the target policy
+
+
+@pytest.mark.parametrize("knows", [False, True], ids=["as assumed", "a logger that knows the draws"])
+def test_draws_of_the_target_policy_must_not_be_known(knows):
+    """Two places that lead to themselves and pay the action: residuals are those of the drawn actions alone.
+
+    Who knows them logs at the first place where the next draw is high, at the second where it is low: a premise excludes that.
+    """
+    rows, delta, missed = 200, 0.5, 0
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), reward_noise=False, terminates=False, norm_bound=4.0)
+    starts = aope.StartStates(np.zeros(2000))
+    for seed in range(TRIALS):
+        policy = aope.SampledPolicy(lambda states, rng: (rng.random((len(states), 1)) < 0.5).astype(float), draws=1, seed=seed)
+        [branch] = policy.branches(np.zeros((rows, 1)))
+        place = 1 - branch.actions[:, 0] if knows else np.random.default_rng(TRIALS + seed).integers(2, size=rows)
+        action = np.arange(rows)[:, None] % 2
+        data = aope.Transitions(place, action.astype(float), action[:, 0], place)
+        interval = aope.bound_value(
+            aope.Problem(data, starts, policy, facts), features=POINTS, kernel=KERNEL, radius="azuma", delta=delta
+        )
+        missed += 1.0 not in interval
+    assert too_many(missed, TRIALS, delta) == knows, missed
+    assert "drawn-actions" in [premise.name for premise in interval.premises]
+
+
 # Importance sampling
 
 

@@ -23,6 +23,10 @@ SAMPLED_STARTS = premise(
     "Start states (or actions there) are an i.i.d. sample of their distribution, and their number was not chosen by looking.",
 )
 
+DRAWN_ACTIONS = premise(
+    "drawn-actions", "Actions of the target policy were drawn independently of the data: who logged them did not know the draws."
+)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -98,6 +102,8 @@ def value_premises(
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
     premises.append(FIXED_SIZE if planned is None else planned_size(planned))
+    if not problem.policy.exact:
+        premises.append(DRAWN_ACTIONS)
     if not problem.start_is_exact:
         premises.append(SAMPLED_STARTS)
     return (*premises, *chosen.premises(len(problem.data)))

@@ -20,7 +20,7 @@ from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
 from .interval import clip
-from .premises import FIXED_SIZE, ORDER, SAMPLED_STARTS, ending_premises, fixed_starts, kernel_premise, reward_premise
+from .premises import DRAWN_ACTIONS, FIXED_SIZE, ORDER, SAMPLED_STARTS, ending_premises, fixed_starts, kernel_premise, reward_premise
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +157,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         kernel_premise(repr(evaluation.kernel)),
         # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.
         *((fixed_starts("the estimate's error is judged at them"),) if problem.starts.exact else ()),
+        *(() if problem.policy.exact else (DRAWN_ACTIONS,)),
         *(() if problem.start_is_exact else (SAMPLED_STARTS,)),
         FIXED_SIZE,
         limit_premise(system),
