@@ -96,11 +96,13 @@ def test_every_path_to_a_cut_is_predictable_or_refused():
     question = aope.Question(MDP.starts, MDP.policy, replace(FACTS, terminates=False))
     with pytest.raises(aope.InvalidInput, match="is fitted anew"):
         aope.Monitor(question, features=MDP.features(), kernel=KERNEL, radius="certified-cut", planned=500)
+    facts = aope.AverageReward(reward_range=(0, 1), value_span=0.5)
     with pytest.raises(aope.InvalidInput, match="must be one number"):
-        facts = aope.AverageReward(reward_range=(0, 1), value_span=0.5)
         aope.bound_average_reward(DATA, MDP.policy, facts, features=MDP.features(), kernel=KERNEL, radius="certified-cut")
     selected, _ = aope.bound_selected(planted(), candidates=Candidates(5, keep=1), radius="certified-cut")
-    diagnosed = aope.diagnose(lambda s, a: np.ones(len(s)), planted(), features=MDP.features(), kernel=KERNEL, radius="certified-cut")
+    diagnosed = aope.diagnose(
+        lambda s, a: np.ones(len(s)), planted(), features=MDP.features(), kernel=KERNEL, radius="certified-cut"
+    )
     assert "fixed-starts" in names(selected) & names(diagnosed.interval)
 
 
@@ -147,7 +149,9 @@ def test_start_states_that_follow_the_errors_break_the_sandwich_and_not_the_cert
     assert missed >= 8 and outside == 0  # 4 of 40 are allowed
 
 
-@pytest.mark.parametrize("radius", ["hoeffding", "azuma", "certified", "certified-cut", "self-normalized", "wild", "azuma-anytime"])
+@pytest.mark.parametrize(
+    "radius", ["hoeffding", "azuma", "certified", "certified-cut", "self-normalized", "wild", "azuma-anytime"]
+)
 def test_every_result_says_that_the_number_of_rows_was_fixed(radius):
     ready = aope.evaluate(planted(), features=MDP.features(), kernel=KERNEL)
     assert "fixed-size" in names(ready.bound(radius))

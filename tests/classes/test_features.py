@@ -147,7 +147,7 @@ def test_wrong_features_are_refused(case: str) -> None:
 
 
 def test_an_action_that_is_never_taken_may_be_unknown() -> None:
-    """The table lists what the policy does; nothing is asked where its probability is 0, neither of features nor of an estimate."""
+    """The table lists what the policy does; where its probability is 0, neither features nor an estimate are asked."""
     listed = aope.TabularFeatures([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
     policy = aope.DiscretePolicy(lambda states: np.where(states == 0, [1.0, 0.0], [0.25, 0.75]), actions=2)
     states = np.array([[0.0], [1.0]])

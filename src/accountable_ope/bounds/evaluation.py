@@ -14,7 +14,7 @@ from ..classes.ranges import residual_range
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import Assumptions
+from ..problem.assumptions import Assumptions, RelativeNorm
 from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
@@ -342,11 +342,16 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
             )
         if rule.cut and not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
             raise InvalidInput(
-                f"`radius` {rule.name} needs weights that no later row decides, so `policy` must be exact or a SampledPolicy, whose "
-                "draws at start states are made apart from those at next states."
+                f"`radius` {rule.name} needs weights that no later row decides, so `policy` must be exact or a SampledPolicy, "
+                "whose draws at start states are made apart from those at next states."
             )
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
+    if sections and isinstance(facts.norm_bound, RelativeNorm):
+        raise InvalidInput(
+            "`norm_bound` must be a number with KernelSections: their coordinates bound the least norm that is consistent with "
+            "the data from below only."
+        )
     if not sections and facts.misfit == 0:
         return
     what = "what KernelSections miss" if sections else "a `misfit`"

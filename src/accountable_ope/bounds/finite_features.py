@@ -11,8 +11,8 @@ The third is missing in the paper, whose proof therefore does not show that Q~ i
 stand: Q lies in the value range, but Q~ need not. At each point E(Q~ - Q)^2 = Var(phi alpha) / m <= B^2 rho / m, for a mean over
 the policy's actions all the more, so the mean over the points has at most this expectation too; Markov, and the triangle
 inequality in mean square. So the program over the features, with the norm, the radius, the box and the ends enlarged accordingly
-and a quarter of the features' share of delta for each of the four, bounds the value for every Q of the ball. Data and start states
-are fixed in all of this: the draw of the features must not depend on them. C is unknown: it is asserted.
+and a quarter of the features' share of delta for each of the four, bounds the value for every Q of the ball. Data and start
+states are fixed in all of this: the draw of the features must not depend on them. C is unknown: it is asserted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ from .interval import Interval
 
 @dataclass(frozen=True)
 class Enlargement:
-    """How much the norm, the square root of the radius, the ends and half the value box grow to make up for finitely many features.
-
-    slack is that of the ends and of the box alike.
-    """
+    """How much the norm, the square root of the radius, and (slack) ends and value box grow to make up for few features."""
 
     norm_bound: float
     root_radius: float
@@ -128,8 +125,9 @@ def bound_by_finite_features(
     member = evaluation.member(0)
     grounds = rule.evidence(member, split.kernel, len(problem.data))
     proved = grounds.evidence[0]
+    share = split.features / EVENTS
     larger = enlargement(
-        features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, split.features / EVENTS
+        features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, share
     )
     level = (math.sqrt(proved.bound(0.0, 0.0)) + larger.root_radius) ** 2
     wider = replace(proved, envelope=ConstantEnvelope(level * proved.count**2))

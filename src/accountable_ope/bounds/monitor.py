@@ -108,7 +108,8 @@ class Monitor:
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
         self.features = _refuse(radius_rule(radius), question, self.classes)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
-        self._at_start = tuple(expected_features(each, question.starts.states, at_start(question.policy)) for each in self.features)
+        starts, policy = question.starts.states, at_start(question.policy)
+        self._at_start = tuple(expected_features(each, starts, policy) for each in self.features)
         self._taken: _Taken | None = None
         self._looks: tuple[Look, ...] = ()
 

@@ -20,7 +20,16 @@ from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
 from .interval import clip
-from .premises import DRAWN_ACTIONS, FIXED_SIZE, ORDER, SAMPLED_STARTS, ending_premises, fixed_starts, kernel_premise, reward_premise
+from .premises import (
+    DRAWN_ACTIONS,
+    FIXED_SIZE,
+    ORDER,
+    SAMPLED_STARTS,
+    ending_premises,
+    fixed_starts,
+    kernel_premise,
+    reward_premise,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ..errors import InvalidInput
 from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
 
-
 START = 0
 """The key of the draws at the start states; those of batches of rows are counted from 1."""
 

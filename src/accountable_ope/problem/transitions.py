@@ -115,12 +115,19 @@ class Transitions:
         return None if self.episodes is None else int(self.episodes.max()) + 1
 
     @cached_property
+    def same_pair(self) -> IntArray:
+        """Of every row the first row with the same state and action."""
+        return _first_alike(self.states, self.actions)
+
+    @cached_property
+    def same_step(self) -> IntArray:
+        """Of every row the first row with the same state, action, next state and flag of termination."""
+        return _first_alike(self.states, self.actions, self.next_states, self.terminated)
+
+    @cached_property
     def reward_conflict(self) -> tuple[int, int] | None:
         """Two rows with the same state and action that pay differently; None where there are none."""
-        actions = self.actions[:, None] if self.finite_actions else self.actions
-        keys = row_keys(np.column_stack([self.states, actions]).astype(np.float64))
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        before = first[group.reshape(-1)]
+        before = self.same_pair
         differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.maximum(1.0, np.abs(self.rewards))
         return (int(before[np.argmax(differs)]), int(np.argmax(differs))) if differs.any() else None
 
@@ -214,6 +221,13 @@ class StartStates:
     def __repr__(self) -> str:
         kind = "exact distribution" if self.exact else "i.i.d. sample"
         return f"StartStates({len(self)} {plural(len(self), 'row', 'rows')}, {kind})"
+
+
+def _first_alike(*columns: NDArray[Any]) -> IntArray:
+    """Of every row the first row that is equal to it."""
+    keys = row_keys(np.column_stack(columns).astype(np.float64))
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(first[group.reshape(-1)])
 
 
 def _actions(values: ArrayLike) -> IntArray | FloatArray:

@@ -126,7 +126,8 @@ def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quad
         return None
     largest = feasible.range.largest_value
     solved = _solve(ball, feasible, feasible.squares(known), inside, absolute_gap=1e-10 * largest**2)
-    return math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
+    least = math.sqrt(max(solved.dual.bound, 0.0)) if solved is not None else 0.0
+    return least if least <= feasible.radius else None  # beyond the ball, which is one of the constraints, there is none
 
 
 def _solve(
