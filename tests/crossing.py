@@ -19,14 +19,14 @@ Boundary = Callable[[int, np.ndarray], np.ndarray | float]
 """(rows j, V_j forevery number of heads) -> what ||S_j||^2 must not exceed."""
 
 
-def level(rule: RadiusRule, count: int, planned: int, delta: float) -> float:
-    """That of a rule that is one number, for rewards in [0, 1] and discount 0."""
-    ranges = ValueRanges((0.0, 1.0), (0.0, 1.0), 1.0, 1.0)
+def level(rule: RadiusRule, count: int, planned: int, delta: float, largest: float = 1.0) -> float:
+    """That of a rule that is one number, for rewards in [0, 1] and residuals of width 1 that are at most `largest`."""
+    ranges = ValueRanges((0.0, 1.0), (0.0, 1.0), 1.0, largest)
     return rule.level(SimpleNamespace(ranges=ranges, statistic=SimpleNamespace(count=count, kernel_supremum=1.0)), delta, planned)
 
 
-def boundary_of(rule: RadiusRule, n: int, delta: float) -> Boundary:
-    """What the rule says about ||S_j||^2 for residuals of width 1 in data of n rows."""
+def boundary_of(rule: RadiusRule, n: int, delta: float, largest: float = 1.0) -> Boundary:
+    """What the rule says about ||S_j||^2 for residuals of width 1, known to be at most `largest`, in data of n rows."""
     if rule.envelope is not None:
         envelope = rule.envelope(1.0, n, delta)
 
@@ -39,10 +39,10 @@ def boundary_of(rule: RadiusRule, n: int, delta: float) -> Boundary:
         c = BALANCE / (0.25 * n)
         return lambda j, variance: (1 + c * j / 4) * self_normalized(math.log1p(c * j / 4), c, delta)
     if rule.loss is LossKind.U:
-        return lambda j, variance: variance + n * (n - 1) * level(rule, n, n, delta)
+        return lambda j, variance: variance + n * (n - 1) * level(rule, n, n, delta, largest)
     if rule.anytime:
-        return lambda j, variance: j**2 * level(rule, j, n, delta)
-    return lambda j, variance: n**2 * level(rule, n, n, delta)
+        return lambda j, variance: j**2 * level(rule, j, n, delta, largest)
+    return lambda j, variance: n**2 * level(rule, n, n, delta, largest)
 
 
 def crossing_probability(

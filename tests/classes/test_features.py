@@ -9,8 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import accountable_ope as aope
 from accountable_ope import InvalidInput, Precomputed, RandomFourier, TabularFeatures
-from accountable_ope.classes import FeatureMap
+from accountable_ope.classes import FeatureMap, expected_features
 
 
 def test_random_fourier_is_a_cosine_of_every_frequency() -> None:
@@ -143,3 +144,19 @@ def test_wrong_features_are_refused(case: str) -> None:
     make, message = REFUSALS[case]
     with pytest.raises(InvalidInput, match=re.escape(message)):
         make()
+
+
+def test_an_action_that_is_never_taken_may_be_unknown() -> None:
+    """The table lists what the policy does; where its probability is 0, neither features nor an estimate are asked."""
+    listed = aope.TabularFeatures([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    policy = aope.DiscretePolicy(lambda states: np.where(states == 0, [1.0, 0.0], [0.25, 0.75]), actions=2)
+    states = np.array([[0.0], [1.0]])
+    assert expected_features(listed, states, policy).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.75, 0.25]]
+    data = aope.Transitions(states, [0, 1], [0.5, 0.0], states[::-1])
+    problem = aope.Problem(data, aope.StartStates(states), policy, aope.Assumptions(discount=0.5, reward_range=(0, 1)))
+    interval = aope.bound_value(problem, features=listed, kernel=aope.Gaussian(1.0))
+    assert interval.check()
+    known = aope.LinearQ(listed, np.array([1.0, 2.0, 3.0, 0.0]), policy.action_vectors)
+    assert aope.diagnose(known, problem, features=listed, kernel=aope.Gaussian(1.0)).estimate == (1 + 0.25 * 3 + 0.75 * 2) / 2
+    with pytest.raises(aope.InvalidInput, match="does not list 1 of the points"):
+        expected_features(listed, states, aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2))

@@ -8,9 +8,7 @@ known exactly, as a sum over paths, and a binomial test compares: too many misse
 not the one of the theorem. A level of half the size is caught, which is shown below.
 """
 
-import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from accountable_ope import Transitions, bound_value
 from accountable_ope.laboratory import Family, IntervalMethod, Trial, believable, early_stopper, family_named, run_trials
 from accountable_ope.problem.statements import Guarantee
 from accountable_ope.radii.registry import DEFAULT_RADIUS, radius_rule
+from adversary import TOLERANCE, scaled
 from crossing import boundary_of, crossing_probability
 
 pytestmark = pytest.mark.slow
@@ -28,10 +27,6 @@ pytestmark = pytest.mark.slow
 ROWS, DELTA = 300, 0.5
 ORDINARY = ("bandit", "adaptive-50", "chain")
 """Families whose intervals say something at so many rows."""
-
-TOLERANCE = 1.01
-"""The program bounds the square of the envelope by affine functions, a little from above: a logger that stops at the very
-boundary would often stop just inside of what the program allows."""
 
 
 @dataclass(frozen=True)
@@ -104,21 +99,8 @@ def test_the_default_radius_covers(name):
     assert {row.status for row in table} == {"OK"}
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """An envelope times a number, still non-decreasing and concave: everything after it works as before."""
-
-    envelope: object
-    factor: float
-    follows_variance: ClassVar[bool] = True
-
-    def bound(self, residual_bound, variance):
-        bound, slope = self.envelope.bound(residual_bound, variance)
-        return self.factor * bound, self.factor * slope
-
-
 def test_half_of_the_radius_is_caught(monkeypatch):
     """By the same judgment, with fewer trials than above."""
-    small = replace(HONEST, envelope=lambda *inputs: Scaled(HONEST.envelope(*inputs), math.sqrt(0.5)))
-    monkeypatch.setattr(radius_module, "RULES", tuple(small if rule is HONEST else rule for rule in radius_module.RULES))
+    rules = tuple(scaled(rule, 0.5) if rule is HONEST else rule for rule in radius_module.RULES)
+    monkeypatch.setattr(radius_module, "RULES", rules)
     assert not as_expected(trials_of(stopper(0.5), 25), 0.5)

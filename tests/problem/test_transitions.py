@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from accountable_ope import InvalidInput, StartStates, Transitions
 
@@ -111,17 +113,34 @@ def test_rows_keep_their_order_and_all_their_fields() -> None:
         (None, 0.3, 3),
         (None, 0.5, 5),
         ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.5, 6),
-        ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.4, 3),
-        ([0, 0, 0, 0, 0, 0, 0, 0, 1, 1], 0.3, 8),
+        ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.4, 6),
+        ([0, 0, 0, 1, 1, 1, 2, 2, 2, 2], 0.3, 3),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 1, 1], 0.3, 6),
         ([0, 1, 0, 1, 2, 3, 2, 3, 4, 4], 0.3, 4),
-        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3, 3),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3, 6),
     ],
-    ids=["rows", "half", "after the second", "after the first", "one long", "interleaved", "no place"],
+    ids=["rows", "half", "first after half", "not the nearest", "there", "halfway", "interleaved", "one episode"],
 )
-def test_split_keeps_the_order_and_episodes_whole(episodes: list[int] | None, share: float, cut: int) -> None:
+def test_split_keeps_the_order_and_cuts_at_the_next_beginning(episodes: list[int] | None, share: float, cut: int) -> None:
     earlier, later = long_data(episodes).split(share)
     assert earlier.states[:, 0].tolist() == list(range(cut))
     assert later.states[:, 0].tolist() == list(range(cut, 10))
+
+
+LABELS = st.lists(st.integers(0, 5), min_size=12, max_size=12)
+
+
+@hypothesis.given(LABELS, LABELS)
+def test_no_row_after_the_cut_decides_where_it_falls(labels: list[int], others: list[int]) -> None:
+    """With other labels from the row after the cut on, the cut is where it was; so a choice before it stays before it."""
+    states = np.arange(12.0)[:, None]
+
+    def cut(episodes: list[int]) -> int:
+        data = Transitions(states, np.zeros(12, dtype=int), np.zeros(12), states, episodes=episodes)
+        return len(data.split(0.4)[0])
+
+    here = cut(labels)
+    assert cut([*labels[: here + 1], *others[here + 1 :]]) == here
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, NAN])

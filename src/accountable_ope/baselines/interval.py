@@ -23,8 +23,10 @@ ESTIMATORS = ("per-decision", "trajectory")
 """Importance weights up to each step, or of the whole episode."""
 
 _EPISODES = {
-    "betting": "Given the episodes before it, each starts in a draw of the start distribution and follows the behavior policy.",
-    "hcope": "Episodes are independent; each starts in a draw of the start distribution and follows the behavior policy.",
+    "betting": "Given the episodes before it, each is one of the same process: it starts in a draw of the start distribution and "
+    "follows the behavior policy.",
+    "hcope": "Episodes are independent and of the same process; each starts in a draw of the start distribution and follows the "
+    "behavior policy.",
 }
 
 

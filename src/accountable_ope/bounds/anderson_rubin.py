@@ -179,9 +179,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         unclipped = (math.nan, math.nan)
     lower, upper, status = clip(unclipped, ranges.value)
     relative, identified = _identification(loss, statistic, system.objective)
-    premises = value_premises(
-        problem, [constant], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA, growing=False
-    )
+    premises = value_premises(problem, [constant], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA)
     return AndersonRubinInterval(
         lower=lower,
         upper=upper,

@@ -65,7 +65,7 @@ from ..verification.record import Circumstances, DataRecord
 from .ends import class_ends
 from .evaluation import single_threaded
 from .interval import ClassCertificates, Interval, Setting, clip, hull
-from .premises import FIXED_SIZE, ORDER, kernel_premise, reward_premise
+from .premises import DRAWN_ACTIONS, FIXED_SIZE, ORDER, kernel_premise, reward_premise
 
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -344,4 +344,5 @@ def _premises(
     what = "V" if exact_policy else "Q"
     spans = " or ".join(dict.fromkeys(f"{each.span:.4g}" for each in classes))
     text = f"From these follows: {what} has a span of at most {spans}; a constant of Q cancels and is left out."
-    return (*found, premise("span", text), kernel_premise(repr(kernel)), FIXED_SIZE)
+    drawn = () if exact_policy else (DRAWN_ACTIONS,)
+    return (*found, premise("span", text), kernel_premise(repr(kernel)), *drawn, FIXED_SIZE)

@@ -18,7 +18,7 @@ from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..problem.statements import Status
+from ..problem.statements import Statement, Status
 from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
@@ -28,6 +28,7 @@ from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate, refuse_unfit
 from .interval import ClassCertificates, Interval
+from .possible import reached, rounding_loss
 from .premises import BEFORE_THE_DATA, Choice
 
 
@@ -63,6 +64,9 @@ class Correction:
     interval : Interval
         The post-hoc one, anchored at the estimate.
     note : str
+        Why the corrected value may lie outside the interval.
+    doubts : tuple of Statement
+        Where the corrected Q leaves the values that are possible.
     q : callable, object with `predict_value`, or QColumns
         The estimate.
     features : FeatureMap or None
@@ -81,6 +85,7 @@ class Correction:
     radius: Radius
     interval: Interval
     note: str
+    doubts: tuple[Statement, ...]
     q: AnyQ
     features: FeatureMap | None
     action_vectors: FloatArray | None
@@ -95,7 +100,13 @@ class Correction:
             ("norm of the change", f"{self.norm:.4g}"),
             ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
         )
-        return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, self.interval.doubts)
+        doubts = (*self.doubts, *self.interval.doubts)
+        return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, doubts)
+
+    @property
+    def premises(self) -> tuple[Statement, ...]:
+        """What the interval rests on. That the corrected Q is the true one is not claimed."""
+        return self.interval.premises
 
     @property
     def change(self) -> LinearQ:
@@ -210,11 +221,13 @@ def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) ->
     decomposition = decompose(loss, np.ones(system.dimension, dtype=bool))
     theta = np.zeros(system.dimension)
     status = CorrectionStatus.UNCHANGED
-    if loss.a0 > allowed_loss(interval, theta):
+    if loss.a0 > allowed_loss(interval, theta) + rounding_loss(evaluation):
         found = _least_change(interval, decomposition)
         status = CorrectionStatus.INFEASIBLE if found is None else CorrectionStatus.CORRECTED
         theta = theta if found is None else found
     after = system.offset + float(system.objective @ theta)
+    corrected, allowed = reached(evaluation, theta), interval.ranges.value
+    outside = corrected.outside(allowed, interval.assumptions.misfit)
     return Correction(
         status=status,
         theta=theta,
@@ -227,6 +240,7 @@ def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) ->
         radius=replace(interval.radius, level=allowed_loss(interval, theta) - interval.radius.rounding),
         interval=interval,
         note=outside_note(interval, after, float(np.linalg.norm(theta[system.penalized])), part.norm_bound, status),
+        doubts=(corrected.statement("The corrected Q", allowed),) if outside else (),
         q=q,
         features=system.features,
         action_vectors=evaluation.problem.policy.action_vectors,

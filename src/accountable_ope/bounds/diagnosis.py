@@ -12,14 +12,15 @@ from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import ValueRanges
 from ..problem.problem import Problem
+from ..problem.statements import Statement, doubt
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
 from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
+from .possible import Reached, possible_residual, reached, rounding_loss
 from .premises import BEFORE_THE_DATA, Choice
 
 
@@ -31,8 +32,8 @@ class Verdict(Enum):
         "That does not make it right: look at the interval."
     )
     REJECTED = (
-        "With the stated confidence this is not the target policy's Q: its Bellman residuals are too large to be chance. "
-        "See the witness for where, and correct() for the smallest change that makes it consistent."
+        "With the stated confidence this is not the target policy's Q: its Bellman residuals are too large to be chance, or what "
+        "was declared excludes it. See the witness for where, and correct() for the smallest change that makes it consistent."
     )
 
 
@@ -54,6 +55,8 @@ class Diagnosis:
         Where the estimate is wrong.
     largest_residual : float
         Its largest Bellman residual in absolute value, at any logged row.
+    reached : Reached
+        Its least and largest values, at logged, next and start states.
     """
 
     estimate: float
@@ -63,6 +66,7 @@ class Diagnosis:
     interval: Interval
     witness: Witness
     largest_residual: float
+    reached: Reached
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
@@ -77,13 +81,27 @@ class Diagnosis:
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
             ),
             self.interval.premises,
-            self.interval.doubts,
+            (*self.impossible, *self.interval.doubts),
         )
 
     @property
-    def impossible(self) -> bool:
-        """Whether a residual exceeds the declared width, which that of the true Q cannot; rounding counts for nothing."""
-        return not _possible(self.largest_residual, self.interval.ranges)
+    def impossible(self) -> tuple[Statement, ...]:
+        """Why the estimate cannot be the true Q under what was declared; empty where it can. Rounding counts for nothing."""
+        found, ranges = [], self.interval.ranges
+        if not possible_residual(self.largest_residual, ranges):
+            text = (
+                f"Its largest residual, {self.largest_residual:.4g}, exceeds {ranges.residual_width:.4g}: under what is assumed "
+                "no residual of the true Q can."
+            )
+            found.append(doubt("impossible-residual", text, ("residual", self.largest_residual)))
+        if self.reached.outside(ranges.value, self.interval.assumptions.misfit):
+            found.append(self.reached.statement("It", ranges.value))
+        return tuple(found)
+
+    @property
+    def premises(self) -> tuple[Statement, ...]:
+        """What the interval rests on. The verdict rests on less: that the class holds Q, and its norm, are not needed for it."""
+        return self.interval.premises
 
     @property
     def inside(self) -> bool:
@@ -142,19 +160,15 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     system = evaluation.systems[0]
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
-    allowed = allowed_estimate(interval)
-    largest = float(np.abs(system.target).max())
-    return Diagnosis(
+    allowed = allowed_estimate(interval) + rounding_loss(evaluation)
+    found = Diagnosis(
         estimate=system.offset,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
-        verdict=Verdict.CONSISTENT if loss <= allowed and _possible(largest, interval.ranges) else Verdict.REJECTED,
+        verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
         interval=interval,
         witness=witness_of(system.target, system.points, evaluation.kernel),
-        largest_residual=largest,
+        largest_residual=float(np.abs(system.target).max()),
+        reached=reached(evaluation),
     )
-
-
-def _possible(residual: float, ranges: ValueRanges) -> bool:
-    """Given (s, a), the residual of the true Q has mean 0 and lies in an interval of the declared width."""
-    return residual <= ranges.residual_width + 1e-9 * ranges.residual_bound
+    return replace(found, verdict=Verdict.REJECTED) if found.impossible else found

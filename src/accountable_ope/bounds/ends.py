@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..programs.certificate import Argument, LeastNormFound
 from ..programs.constraint_set import ConstraintSet, Unseen
+from ..programs.evidence import Evidence
 from ..programs.lagrangian import Constraint, Role
 from ..programs.pointwise import PointwiseRows
 from ..programs.quadratic import Quadratic
 from ..programs.solver import Solution, least_norm_found, solve
 from ..radii.member import Member
-from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule
+from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
 from ..statistics.bellman import BellmanSystem
+from ..validation import FloatArray
 from .interval import Basis, ClassCertificates
+
+DIGITS = 1e-7
+"""Residuals below this share of what they are differences of are rounding, of the data if not of the arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +60,13 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         norm_bound=constraints.norm_bound,
         least_norm=None if smallest is None else smallest.value,
         least_loss=solution.least_loss,
-        least_misfit=_least_misfit(member, solution) if solution.empty and _bounds_misfit(rule) else 0.0,
+        least_misfit=_least_misfit(member, rule, solution) if solution.empty and _bounds_misfit(rule) else 0.0,
         statistic=grounds.statistic,
         note=note,
         offset=member.system.offset,
         missed=solution.missed + member.misfit,
         tightening=solution.tightening,
-        chance_loss=evidence.variance(constraints.inside) if compared else math.nan,
+        chance_loss=_chance_loss(member, evidence, constraints.inside) if compared else math.nan,
         basis=Basis(member.description, kernel.nonnegative, member.listed, system.objective, system.box_moments, grounds.sums),
         least_norm_argument=Argument() if smallest is None else smallest.argument,
         least_loss_argument=solution.least_loss_argument,
@@ -101,12 +108,26 @@ def _bounds_misfit(rule: RadiusRule) -> bool:
     return rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
 
 
-def _least_misfit(member: Member, solution: Solution) -> float:
+def _chance_loss(member: Member, evidence: Evidence, theta: FloatArray) -> float:
+    """sum_i K_ii (e_i^2 + tau^2) / n^2 and what rounding may add to a loss: one at the level of rounding is no evidence.
+
+    tau = 1e-7 (rms v + rms |Z||theta|), below which residuals are digits of something else.
+    """
+    statistic, m = member.statistic, len(theta)
+    tau = DIGITS * float(statistic.column_scale[m] + statistic.column_scale[:m] @ np.abs(theta))
+    return max(evidence.variance(theta), 0.0) + (tau * statistic.kappa_variance) ** 2 + evidence.rounding
+
+
+def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float:
     """How far every function of the class is from Q somewhere. Q is not in the class, so only declared ranges bound it.
 
-    A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
+    A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0. A constant
+    that rests on a range which only functions of the class have says nothing about Q.
     """
     constraints, statistic = solution.constraints, member.statistic
+    of_class = rule.approach is not Approach.CONSTANT and not constraints.evidence[0].envelope.follows_variance
+    if of_class and rule.rests is Rests.WIDTH and member.residuals.before_data < member.residuals.declared:
+        return 0.0
     if not member.kernel.nonnegative or statistic.kappa == 0:
         return 0.0
     evidence, width = constraints.evidence[0], member.residuals.declared

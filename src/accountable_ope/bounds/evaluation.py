@@ -17,7 +17,8 @@ from ..errors import InvalidInput
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import Assumptions
+from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
@@ -166,7 +167,7 @@ class Evaluation:
                 kernel=repr(self.kernel),
                 anchored=self.anchor is not None,
                 chosen=self.chosen,
-                growing=setting.circumstances.growing,
+                planned=setting.circumstances.planned if setting.circumstances.growing else None,
             ),
         )
 
@@ -362,19 +363,30 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
         raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
     sections = any(each.has_remainder for each in classes)
+    for rule in rules:
+        if rule.cut and sections:
+            raise InvalidInput(
+                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
+                "looking at all rows: use certified."
+            )
+        if rule.cut and not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
+            raise InvalidInput(
+                f"`radius` {rule.name} needs weights that no later row decides, so `policy` must be exact or a SampledPolicy, "
+                "whose draws at start states are made apart from those at next states."
+            )
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
+    if sections and isinstance(facts.norm_bound, RelativeNorm):
+        raise InvalidInput(
+            "`norm_bound` must be a number with KernelSections: their coordinates bound the least norm that is consistent with "
+            "the data from below only."
+        )
     if not sections and facts.misfit == 0:
         return
     what = "what KernelSections miss" if sections else "a `misfit`"
     for rule in rules:
         if rule.loss is LossKind.U:
             raise InvalidInput(f"`radius` {rule.name} bounds a U-statistic, which says nothing about {what}.")
-        if rule.cut and sections:
-            raise InvalidInput(
-                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
-                "looking at all rows: use certified."
-            )
         if rule.approach is Approach.SELF_NORMALIZED or (sections and rule.approach is Approach.BOOTSTRAP):
             raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
     if not kernel.nonnegative:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from ..io.display import confidence
 from ..problem.assumptions import Range
-from ..problem.statements import Guarantee, Status
+from ..problem.statements import Guarantee, Statement, Status
 
 
 class Parameter(Enum):
@@ -69,6 +69,8 @@ class Curve:
     radius : str
     guarantee : Guarantee
     delta : float
+    premises : tuple of Statement
+        What every interval rests on, and that each takes its own value of the parameter.
     """
 
     parameter: Parameter
@@ -81,6 +83,7 @@ class Curve:
     radius: str
     guarantee: Guarantee
     delta: float
+    premises: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return f"Curve({self.parameter.value}, {len(self.values)} values, {self.radius}, {confidence(self.delta)})"
@@ -103,6 +106,8 @@ class LeastNorm:
     radius : str
     guarantee : Guarantee
     delta : float
+    premises : tuple of Statement
+        What it rests on; a norm bound is not among it.
     """
 
     value: float
@@ -110,6 +115,7 @@ class LeastNorm:
     radius: str
     guarantee: Guarantee
     delta: float
+    premises: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return f"LeastNorm({self.value:.4g}, {self.radius}, {confidence(self.delta)})"
@@ -137,6 +143,8 @@ class Flip:
     radius : str
     guarantee : Guarantee
     delta : float
+    premises : tuple of Statement
+        What the interval at `value` rests on; where there is none, that at what was declared.
     """
 
     parameter: Parameter
@@ -150,6 +158,7 @@ class Flip:
     radius: str
     guarantee: Guarantee
     delta: float
+    premises: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return f"Flip({self.outcome.name}, value >= {self.threshold:g}, {self.parameter.value} up to {self.value}, {self.radius})"

@@ -5,9 +5,14 @@ and draw w_1..w_m. For Q~(x) = (1/m) sum_k phi(x, w_k) alpha(w_k), each of the f
 (Chebyshev, Markov):
     ||Q~||^2 <= rho + sqrt(C / (delta m)),  C = Var(alpha^2);
     |value(Q~) - value(Q)| <= B sqrt(rho / (delta m));
-    sqrt(loss(Q~)) <= sqrt(loss(Q)) + (1 + discount) B kappa sqrt(rho / (delta m)),  kappa^2 = 1'K1 / n^2, for a kernel K >= 0.
-The third is missing in the paper, whose proof therefore does not show that Q~ is feasible. So the program over the features, with
-the norm, the radius and the ends enlarged accordingly, bounds the value forevery Q of the ball. C is unknown: it is asserted.
+    sqrt(loss(Q~)) <= sqrt(loss(Q)) + (1 + discount) B kappa sqrt(rho / (delta m)),  kappa^2 = 1'K1 / n^2, for a kernel K >= 0;
+    rms(Q~ - middle) <= rms(Q - middle) + B sqrt(rho / (delta m)),  the root mean square over the points of the value box.
+The third is missing in the paper, whose proof therefore does not show that Q~ is feasible. The fourth is what lets the value box
+stand: Q lies in the value range, but Q~ need not. At each point E(Q~ - Q)^2 = Var(phi alpha) / m <= B^2 rho / m, for a mean over
+the policy's actions all the more, so the mean over the points has at most this expectation too; Markov, and the triangle
+inequality in mean square. So the program over the features, with the norm, the radius, the box and the ends enlarged accordingly
+and a quarter of the features' share of delta for each of the four, bounds the value for every Q of the ball. Data and start
+states are fixed in all of this: the draw of the features must not depend on them. C is unknown: it is asserted.
 """
 
 from __future__ import annotations
@@ -25,24 +30,28 @@ from ..programs.envelope import ConstantEnvelope
 from ..radii.accounting import split_delta
 from ..radii.registry import Approach, LossKind, radius_rule
 from ..validation import number, probability_level
-from .ends import ends_of
+from .ends import ends_of, value_box
 from .evaluation import evaluate, single_threaded
 from .interval import Interval
 
 
 @dataclass(frozen=True)
 class Enlargement:
-    """How much the norm, the square root of the radius and the ends grow to make up for finitely many features."""
+    """How much the norm, the square root of the radius, and (slack) ends and value box grow to make up for few features."""
 
     norm_bound: float
     root_radius: float
     slack: float
 
 
+EVENTS = 4
+"""Norm, value, loss and box, each with its share of delta."""
+
+
 def enlargement(
     features: int, norm_bound: float, coefficient_variance: float, kappa: float, discount: float, delta: float, bound: float = 1.0
 ) -> Enlargement:
-    """`delta` is the failure probability of each of the three events; `bound` is sup |phi|, 1 for cosines."""
+    """`delta` is the failure probability of each of the events; `bound` is sup |phi|, 1 for cosines."""
     each = math.sqrt(norm_bound**2 / (delta * features))
     return Enlargement(
         norm_bound=math.sqrt(norm_bound**2 + math.sqrt(coefficient_variance / (delta * features))),
@@ -62,7 +71,7 @@ def bound_by_finite_features(
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Interval:
-    """An interval forevery Q in the ball of the RKHS that the random features approximate, not only for those in their span.
+    """An interval for every Q in the ball of the RKHS that the random features approximate, not only for those in their span.
 
     The norm bound is that of the RKHS of E_w cos cos = exp(-||x - y||^2 / (2 h^2)) / 2. With few features the slack exceeds the
     range of values, and the result is VACUOUS: use KernelSections, whose slack is computed, instead.
@@ -116,14 +125,20 @@ def bound_by_finite_features(
     member = evaluation.member(0)
     grounds = rule.evidence(member, split.kernel, len(problem.data))
     proved = grounds.evidence[0]
+    share = split.features / EVENTS
     larger = enlargement(
-        features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, split.features / 3
+        features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, share
     )
     level = (math.sqrt(proved.bound(0.0, 0.0)) + larger.root_radius) ** 2
     wider = replace(proved, envelope=ConstantEnvelope(level * proved.count**2))
     with single_threaded():
         ends = ends_of(
-            replace(member, name=f"the RKHS of {features!r}", norm=larger.norm_bound),
+            replace(
+                member,
+                name=f"the RKHS of {features!r}",
+                norm=larger.norm_bound,
+                box=value_box(member.system, problem.ranges, facts.misfit + larger.slack),
+            ),
             rule,
             replace(grounds, evidence=(wider,)),
             split.kernel,
@@ -134,7 +149,7 @@ def bound_by_finite_features(
     drawn = premise(
         "random-features",
         f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "
-        "drawn at random, independently of the data.",
+        "drawn at random, independently of the data and of the start states.",
         ("coefficient_variance", coefficient_variance),
     )
     return replace(interval, premises=(*interval.premises, drawn))

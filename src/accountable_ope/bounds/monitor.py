@@ -13,7 +13,7 @@ import hashlib
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel, block
 from ..problem.assumptions import RelativeNorm
 from ..problem.contradictions import check_data
-from ..problem.policy import Policy, SampledPolicy, state_action_points
+from ..problem.policy import Policy, SampledPolicy, at_start, state_action_points
 from ..problem.problem import Question
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
@@ -108,7 +108,8 @@ class Monitor:
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
         self.features = _refuse(radius_rule(radius), question, self.classes)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
-        self._at_start = tuple(expected_features(each, question.starts.states, question.policy) for each in self.features)
+        starts, policy = question.starts.states, at_start(question.policy)
+        self._at_start = tuple(expected_features(each, starts, policy) for each in self.features)
         self._taken: _Taken | None = None
         self._looks: tuple[Look, ...] = ()
 
@@ -301,7 +302,7 @@ def _with_own_draws(policy: Policy, count: int) -> Policy:
     """Draws for new rows must not be those of old ones, which the past knows: a stream of its own forevery batch."""
     if not isinstance(policy, SampledPolicy):
         return policy
-    return replace(policy, seed=int(np.random.SeedSequence([policy.seed, 1 + count]).generate_state(1, np.uint64)[0]))
+    return policy.renewed(1 + count)
 
 
 def _joined(data: Transitions, batch: Transitions) -> Transitions:

@@ -18,7 +18,14 @@ ORDER = premise(
     "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
 )
 FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking at the rows.")
-SAMPLED_STARTS = premise("sampled-starts", "Start states (or actions there) are an i.i.d. sample of their distribution.")
+SAMPLED_STARTS = premise(
+    "sampled-starts",
+    "Start states (or actions there) are an i.i.d. sample of their distribution, and their number was not chosen by looking.",
+)
+
+DRAWN_ACTIONS = premise(
+    "drawn-actions", "Actions of the target policy were drawn independently of the data: who logged them did not know the draws."
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +79,12 @@ def value_premises(
     kernel: str,
     anchored: bool,
     chosen: Choice,
-    growing: bool,
+    planned: int | None = None,
 ) -> tuple[Statement, ...]:
-    """What an interval for the value of a policy rests on; growing: one of many looks at data that grow, valid at all of them."""
+    """What an interval for the value of a policy rests on.
+
+    planned: the size that was planned for data which may grow and be looked at again; None where their number is fixed.
+    """
     facts, ranges = problem.assumptions, problem.ranges
     low, high = ranges.value
     why = "as declared" if facts.value_range is not None else "which follows from the rewards and the discount"
@@ -83,15 +93,7 @@ def value_premises(
         reward_premise(facts),
         premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
     ]
-    if facts.terminal_reward:
-        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
-    if facts.horizon is not None:
-        premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
-    if problem.terminates:
-        premises.append(premise("terminates", "Terminal states are worth 0."))
-    else:
-        how = " (no row is terminated)." if facts.terminates is None else ", as declared."
-        premises.append(premise("endless", "No state is terminal" + how))
+    premises += ending_premises(problem)
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
@@ -99,11 +101,25 @@ def value_premises(
     premises += rounding_premises(facts, ranges, parts)
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
-    if not growing:
-        premises.append(FIXED_SIZE)
+    premises.append(FIXED_SIZE if planned is None else planned_size(planned))
+    if not problem.policy.exact:
+        premises.append(DRAWN_ACTIONS)
     if not problem.start_is_exact:
         premises.append(SAMPLED_STARTS)
     return (*premises, *chosen.premises(len(problem.data)))
+
+
+def ending_premises(problem: Problem) -> list[Statement]:
+    """How episodes end, which the range of values and the residuals of terminated rows rest on."""
+    facts, premises = problem.assumptions, []
+    if facts.terminal_reward:
+        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+    if facts.horizon is not None:
+        premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
+    if problem.terminates:
+        return [*premises, premise("terminates", "Terminal states are worth 0.")]
+    how = " (no row is terminated)." if facts.terminates is None else ", as declared."
+    return [*premises, premise("endless", "No state is terminal" + how)]
 
 
 def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
@@ -114,10 +130,7 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
     if rule.cut:
         text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
-        premises.append(premise("cut", text))
-        premises.append(
-            premise("fixed-starts", "Start states were fixed before the data: weights for early rows depend on them.")
-        )
+        premises += [premise("cut", text), fixed_starts("weights for early rows depend on them")]
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
         premises.append(premise("symmetric-noise", text))
@@ -125,6 +138,20 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
         premises.append(premise("asymptotic", text))
     return premises
+
+
+def planned_size(rows: int) -> Statement:
+    """In the place of a fixed number of rows, for a radius that holds at all of them at once."""
+    text = f"The radius is tightest at {rows} rows, a number that was fixed before the data; it holds at all numbers of rows."
+    return premise("planned-size", text, ("rows", rows))
+
+
+def fixed_starts(why: str) -> Statement:
+    """That no row had a part in the choice of the start states.
+
+    The event behind a radius without a cut is about the true Q alone, wherever it is asked for: such a result does not need this.
+    """
+    return premise("fixed-starts", f"Start states were fixed before the data: {why}.")
 
 
 def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool) -> bool:

@@ -13,13 +13,23 @@ from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
+from ..problem.policy import at_start
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, premise
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
 from .interval import clip
-from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise
+from .premises import (
+    DRAWN_ACTIONS,
+    FIXED_SIZE,
+    ORDER,
+    SAMPLED_STARTS,
+    ending_premises,
+    fixed_starts,
+    kernel_premise,
+    reward_premise,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +150,8 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
         of_rows = math.sqrt(float(g**2 @ system.residuals_at(theta) ** 2))
         start_error = _start_error(problem, evaluation.classes[0], theta)
-        # Actions at next and at start states come from one stream of draws; errors that may go together are added.
-        standard_error = math.hypot(of_rows, start_error) if problem.policy.exact else of_rows + start_error
+        # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
+        standard_error = math.hypot(of_rows, start_error)
         estimate = float(system.objective @ theta)
         reach = NormalDist().inv_cdf(1 - probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
@@ -151,9 +161,14 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         ORDER,
         reward_premise(problem.assumptions),
         premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        *ending_premises(problem),
         premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
         kernel_premise(repr(evaluation.kernel)),
+        # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.
+        *((fixed_starts("the estimate's error is judged at them"),) if problem.starts.exact else ()),
+        *(() if problem.policy.exact else (DRAWN_ACTIONS,)),
         *(() if problem.start_is_exact else (SAMPLED_STARTS,)),
+        FIXED_SIZE,
         limit_premise(system),
     )
     return SandwichInterval(
@@ -177,14 +192,14 @@ def _start_error(problem: Problem, function_class: FunctionClass, theta: FloatAr
     """The standard error of the mean of V_thetahat over sampled start states, or over sampled actions at known ones."""
     if problem.start_is_exact:
         return 0.0
-    starts, policy, phi = problem.starts, problem.policy, function_class.feature_map
+    starts, policy, phi = problem.starts, at_start(problem.policy), function_class.feature_map
     slopes = theta[: function_class.dimension]  # a constant does not vary
     if not starts.exact:
         if phi is None:
-            at_start = function_class.columns(problem.experience).start
+            rows = function_class.columns(problem.experience).start
         else:
-            at_start = expected_features(phi, starts.states, policy)
-        values, weights = (at_start @ slopes)[:, None], np.ones(1)
+            rows = expected_features(phi, starts.states, policy)
+        values, weights = (rows @ slopes)[:, None], np.ones(1)
     elif phi is None:
         raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
     else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..classes.rkhs import KernelSections
 from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
@@ -71,7 +69,7 @@ def bound_selected(
         earlier_share=earlier_share,
     )
     interval = bound_value(
-        replace(problem, data=selection.later),
+        problem.part(selection.later),
         features=selection.features,
         kernel=selection.kernel,
         radius=radius,

@@ -21,7 +21,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.problem import Problem
-from ..problem.statements import Status
+from ..problem.statements import Statement, Status, premise
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level, vector, whole
 from .evaluation import UNDECLARED_NORM, Evaluation, evaluate, refuse_unfit
@@ -110,6 +110,7 @@ class Study:
             radius=self.radius,
             guarantee=radius_rule(self.radius).guarantee,
             delta=self.delta,
+            premises=(*self.baseline.premises, _varied(parameter)),
         )
 
     def least_norm(self, tolerance: float = 1e-2) -> LeastNorm:
@@ -128,7 +129,8 @@ class Study:
         else:
             inside, outside = _bisect(lambda x: consistent(1 / x), 1 / above, 1 / axis.least, tolerance)
             value, above = 1 / outside, 1 / inside
-        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta)
+        premises = tuple(each for each in self.baseline.premises if each.name != "norm")
+        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta, premises)
 
     def flip_point(self, threshold: float, over: str | Parameter, tolerance: float = 1e-2) -> Flip:
         """The largest norm bound, misfit or factor of the rewards, or the least delta, that supports "value >= threshold".
@@ -164,6 +166,7 @@ class Study:
             radius=self.radius,
             guarantee=radius_rule(self.radius).guarantee,
             delta=self.delta,
+            premises=(self.baseline if low is None else solved[low]).premises,
         )
 
     def rows_needed(self, width: float, parts: int = 4, progress: Progress | None = None) -> RowsNeeded:
@@ -287,6 +290,13 @@ def parameter_named(name: str | Parameter) -> Parameter:
         if name is parameter or (isinstance(name, str) and name.replace("-", "_") == parameter.value):
             return parameter
     raise InvalidInput(f"`over` must be one of {', '.join(parameter.value for parameter in Parameter)}. Got {name!r}.")
+
+
+def _varied(parameter: Parameter) -> Statement:
+    """What the intervals of a curve do not have in common."""
+    name = parameter.value.replace("_", " ")
+    text = f"Each interval of the curve takes its own {name} in the place of the declared one, and is valid on its own."
+    return premise("varied", text, ("parameter", parameter.value))
 
 
 @dataclass(frozen=True)

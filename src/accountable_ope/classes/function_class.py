@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ..errors import InvalidInput
-from ..problem.policy import Policy
+from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, refuse_non_finite
 from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
@@ -187,7 +187,7 @@ class Span:
             here[rows] = _checked(phi, experience.points[rows])
         after = np.zeros_like(here)
         after[live] = expected_features(phi, experience.data.next_states[live], experience.policy)
-        return Columns(here, after, expected_features(phi, experience.starts.states, experience.policy), phi)
+        return Columns(here, after, expected_features(phi, experience.starts.states, at_start(experience.policy)), phi)
 
     def cover(self, policy: Policy, state_box: StateBox | None) -> Cover | None:
         """The listed points of a table, or a grid over the state box with the largest change of phi between its points."""
@@ -289,8 +289,9 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     if len(states) == 0:
         return total
     for actions, weights, _ in policy.branches(states):
-        for start in range(0, len(states), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the features
+        for start in range(0, len(taken), ROWS_AT_ONCE):
+            rows = taken[start : start + ROWS_AT_ONCE]
             part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
             total[rows] += weights[rows, None] * part
     return total

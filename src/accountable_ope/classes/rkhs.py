@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..kernels.kernel import Kernel
-from ..problem.policy import Policy
+from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import BoolArray, FloatArray, whole
 from .function_class import Columns, Remainder, StateBox
@@ -84,13 +84,13 @@ class KernelSections:
         ]
         at_data = Sections(((points, np.ones(len(data))),))
         at_next = Sections(tuple(onward)) if onward else Sections(((points, np.zeros(len(data))),))
-        branches = experience.policy.branches(starts.states)
-        at_start = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches))
+        branches = at_start(experience.policy).branches(starts.states)
+        starting = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches))
         residuals = Sections((*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches)))
-        found = pivoted_coordinates(self.kernel, residuals, at_start, starts.weights, self.landmarks)
+        found = pivoted_coordinates(self.kernel, residuals, starting, starts.weights, self.landmarks)
         here, missed_here = found.basis.coordinates(at_data)
         after, missed_after = found.basis.coordinates(at_next)
-        start, missed_start = found.basis.coordinates(at_start)
+        start, missed_start = found.basis.coordinates(starting)
         shares = [missed_here.mean(), float(starts.weights @ missed_start)]
         if live.any():
             shares.append(missed_after[live].mean())

@@ -41,7 +41,7 @@ class Inputs:
 
     def problem(self, assumptions: Assumptions) -> Problem:
         """The question that is asked of them."""
-        return Problem(self.data, self.starts, self.policy, assumptions)
+        return Problem(self.file.data, self.starts, self.policy, assumptions).part(self.data)
 
 
 def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, estimate: bool = False) -> Inputs:

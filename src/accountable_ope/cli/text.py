@@ -122,12 +122,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",
         highlight=False,
     )
-    if diagnosis.impossible:
-        width = diagnosis.interval.ranges.residual_width
-        console.print(
-            f"Its largest residual, {number_text(diagnosis.largest_residual)}, exceeds {number_text(width)}: under what is "
-            "assumed no residual of the true Q can."
-        )
+    for statement in diagnosis.impossible:
+        console.print(statement.text, markup=False)
     if diagnosis.interval.status is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
         console.print(f"The estimate lies {where} the interval for the value:\n")
@@ -154,6 +150,8 @@ def print_correction(console: Console, correction: Correction) -> None:
     )
     if correction.note:
         console.print(escape(correction.note))
+    for statement in correction.doubts:
+        console.print(statement.text, markup=False)
     console.print()
     print_ladder(console, [correction.interval])
 

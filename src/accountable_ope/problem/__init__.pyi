@@ -11,6 +11,7 @@ from .policy import DiscretePolicy as DiscretePolicy
 from .policy import Policy as Policy
 from .policy import SampledPolicy as SampledPolicy
 from .policy import TabulatedPolicy as TabulatedPolicy
+from .policy import at_start as at_start
 from .policy import state_action_points as state_action_points
 from .problem import Experience as Experience
 from .problem import Problem as Problem

@@ -6,8 +6,11 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..validation import plural
-from .assumptions import Assumptions
+from .assumptions import Assumptions, value_ranges
 from .transitions import Transitions
+
+ROUNDING = 1e-9
+"""Relative to the values: differences that are smaller contradict nothing."""
 
 
 def check_data(data: Transitions, assumptions: Assumptions) -> None:
@@ -43,7 +46,7 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
             )
     if assumptions.terminates is False and data.terminated.any():
         raise InvalidInput(f"`terminates=False`, but row {int(np.argmax(data.terminated))} is terminated.")
-    if assumptions.discount == 1 and not data.terminated.any():
+    if assumptions.discount == 1 and not (data.terminated.any() or assumptions.terminates):
         raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
     if assumptions.state_box is not None:
         _check_box(data, assumptions.state_box)
@@ -61,6 +64,62 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
             f"`reward_noise=False` says that the reward is a function of state and action, but rows {first} and {second} have "
             f"the same ones and pay {data.rewards[first]:g} and {data.rewards[second]:g}."
         )
+    if assumptions.value_range is not None and not assumptions.reward_noise:
+        _check_values(data, assumptions)
+    if assumptions.one_step_range is not None:
+        _check_one_step(data, assumptions, assumptions.one_step_range)
+
+
+def may_end(data: Transitions, assumptions: Assumptions) -> bool:
+    """Whether states may be terminal: as declared, or as the data show."""
+    if assumptions.terminates is not None:
+        return assumptions.terminates
+    return bool(data.terminated.any()) or assumptions.horizon is not None or assumptions.terminal_reward
+
+
+def _check_values(data: Transitions, assumptions: Assumptions) -> None:
+    """Where the reward is a function of (s, a), Q = r + discount E V(s') at every row, and V(s') lies in its own range.
+
+    Where only the end of an episode pays, a pair that pays always ends it: then Q = r.
+    """
+    ranges = value_ranges(assumptions, terminates=may_end(data, assumptions))
+    ahead = np.where(assumptions.terminal_reward & (data.rewards != 0), 0.0, assumptions.discount)
+    least, most = (data.rewards + ahead * end for end in ranges.next_value)
+    low, high = ranges.value
+    slack = ROUNDING * max(abs(low), abs(high))
+    wrong = (most < low - slack) | (least > high + slack)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"`value_range` leaves [{low:g}, {high:g}], but row {row} pays {data.rewards[row]:g}, so that Q lies in "
+            f"[{least[row]:g}, {most[row]:g}] at its state and action."
+        )
+
+
+def _check_one_step(data: Transitions, assumptions: Assumptions, declared: float) -> None:
+    """r + discount V(s') at rows with the same state and action must not be further apart than declared.
+
+    V(s') is 0 where the row is terminated, and in the range of values elsewhere; equal next states have equal V.
+    """
+    low, high = value_ranges(assumptions, terminates=may_end(data, assumptions)).value
+    ahead = np.where(data.terminated, 0.0, assumptions.discount)
+    least, most = data.rewards + ahead * low, data.rewards + ahead * high
+    for groups, lower, upper in (
+        (data.same_pair, least, most),
+        (data.same_step, data.rewards, data.rewards),
+    ):
+        highest, lowest = np.full(len(data), -np.inf), np.full(len(data), np.inf)
+        np.maximum.at(highest, groups, lower)
+        np.minimum.at(lowest, groups, upper)
+        apart = (highest - lowest)[groups]
+        wrong = apart > declared + ROUNDING * max(abs(low), abs(high), declared)
+        if wrong.any():
+            rows = np.flatnonzero(groups == groups[np.argmax(wrong)])
+            first, second = sorted((int(rows[np.argmax(lower[rows])]), int(rows[np.argmin(upper[rows])])))
+            raise InvalidInput(
+                f"`one_step_range` says that chance moves reward plus discounted next value by at most {declared:g} given "
+                f"(s, a), but rows {first} and {second} have the same ones and differ by at least {apart[first]:g}."
+            )
 
 
 def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
 from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+
+START = 0
+"""The key of the draws at the start states; those of batches of rows are counted from 1."""
 
 
 class Branch(NamedTuple):
@@ -199,7 +202,8 @@ class SampledPolicy:
     """A policy that can only be sampled: the mean over `draws` actions stands for the expectation.
 
     The draws are part of the observed transition, so residuals keep mean zero and range; the start states pay for them in the
-    Monte Carlo radius.
+    Monte Carlo radius. Start states have a stream of draws of their own (`at_start`): from the stream of the next states, draws
+    at the start would know those at rows to come, and so would weights that aim at the value.
 
     Parameters
     ----------
@@ -238,6 +242,32 @@ class SampledPolicy:
         for _ in range(self.draws):
             drawn = _rows(self.sample(states, generator), len(states), "actions of the policy")
             yield Branch(matrix(drawn, "actions of the policy"), weights)
+
+    def renewed(self, key: int) -> SampledPolicy:
+        """The same policy with another stream of draws, one for every key."""
+        return replace(self, seed=int(np.random.SeedSequence([self.seed, key]).generate_state(1, np.uint64)[0]))
+
+
+def at_start(policy: Policy) -> Policy:
+    """The policy as it is asked at the start states: one that draws has a stream of its own there.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Returns
+    -------
+    Policy
+
+    Examples
+    --------
+    >>> from accountable_ope import SampledPolicy
+    >>> from accountable_ope.problem import at_start
+    >>> policy = SampledPolicy(lambda states, generator: generator.normal(size=(len(states), 1)))
+    >>> at_start(policy).seed == policy.seed
+    False
+    """
+    return policy.renewed(START) if isinstance(policy, SampledPolicy) else policy
 
 
 def action_vectors(actions: ArrayLike | int) -> FloatArray:

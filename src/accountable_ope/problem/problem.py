@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
-from .contradictions import check_data
+from .contradictions import check_data, may_end
 from .policy import Policy, SampledPolicy, state_action_points
 from .transitions import StartStates, Transitions
 
@@ -185,10 +185,7 @@ class Problem:
     @cached_property
     def terminates(self) -> bool:
         """Whether states may be terminal: as declared, or as the data show."""
-        facts = self.assumptions
-        if facts.terminates is not None:
-            return facts.terminates
-        return bool(self.data.terminated.any()) or facts.horizon is not None or facts.terminal_reward
+        return may_end(self.data, self.assumptions)
 
     @cached_property
     def ranges(self) -> ValueRanges:
@@ -213,4 +210,13 @@ class Problem:
     def split(self, earlier_share: float) -> tuple[Problem, Problem]:
         """(earlier, later): choose on the first, bound on the second; see `Transitions.split`."""
         earlier, later = self.data.split(earlier_share)
-        return replace(self, data=earlier), replace(self, data=later)
+        return self.part(earlier), self.part(later)
+
+    def part(self, data: Transitions) -> Problem:
+        """The same question of some of the rows. That states may be terminal is known from all of them."""
+        if data is self.data:
+            return self
+        facts = self.assumptions
+        if self.terminates and facts.terminates is None:
+            facts = replace(facts, terminates=True)
+        return replace(self, data=data, assumptions=facts)

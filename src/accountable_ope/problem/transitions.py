@@ -134,12 +134,19 @@ class Transitions:
         )
 
     @cached_property
+    def same_pair(self) -> IntArray:
+        """Of every row the first row with the same state and action."""
+        return _first_alike(self.states, self.actions)
+
+    @cached_property
+    def same_step(self) -> IntArray:
+        """Of every row the first row with the same state, action, next state and flag of termination."""
+        return _first_alike(self.states, self.actions, self.next_states, self.terminated)
+
+    @cached_property
     def reward_conflict(self) -> tuple[int, int] | None:
         """Two rows with the same state and action that pay differently; None where there are none."""
-        actions = self.actions[:, None] if self.finite_actions else self.actions
-        keys = row_keys(np.column_stack([self.states, actions]).astype(np.float64))
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        before = first[group.reshape(-1)]
+        before = self.same_pair
         differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.maximum(1.0, np.abs(self.rewards))
         return (int(before[np.argmax(differs)]), int(np.argmax(differs))) if differs.any() else None
 
@@ -157,21 +164,18 @@ class Transitions:
     def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
         """(earlier, later): the first rows, about this share of them, and the rest.
 
-        The cut falls between episodes where there is such a place, so that episodes stay whole. Rows are in the order of
-        generation, so whatever is chosen on the earlier part was chosen before the later part happened.
+        Where episodes are known the cut falls at the first row, from the wanted one on, that begins an episode, and at the
+        latest halfway between the wanted row and the end. Rows are in the order of generation, and no row after the cut decides
+        where it falls: whatever is chosen on the earlier part was chosen before the later part happened.
         """
         if not 0 < earlier_share < 1:
             raise InvalidInput(f"`earlier_share` must be in (0, 1). Got {earlier_share!r}.")
         cut = round(earlier_share * len(self))
         if self.episodes is not None:
-            # An episode that started before a row and ends at or after it makes that row no place to cut.
-            last = np.zeros(int(self.episodes.max()) + 1, dtype=np.int64)
-            last[self.episodes] = np.arange(len(self))
-            open_until = np.maximum.accumulate(last[self.episodes])
-            places = np.flatnonzero(open_until[:-1] < np.arange(1, len(self))) + 1
-            places = places[(places >= 2) & (places <= len(self) - 2)]
-            if len(places):
-                cut = int(places[np.argmin(np.abs(places - cut))])
+            # The nearest beginning, or the first at which no other episode is open, would depend on rows still to come.
+            latest = (cut + len(self)) // 2
+            begins = np.diff(np.maximum.accumulate(self.episodes), prepend=-1) > 0
+            cut = next((row for row in range(max(cut, 2), latest) if begins[row]), latest)
         if cut < 2 or len(self) - cut < 2:
             raise InvalidInput(f"`earlier_share` {earlier_share!r} leaves fewer than two transitions on one side of the split.")
         return self.rows(slice(0, cut)), self.rows(slice(cut, None))
@@ -251,6 +255,13 @@ def _refuse_text(values: ArrayLike | None, name: str) -> None:
     raw = raw_array(() if values is None else values)
     if raw.dtype.kind in "US" or (raw.dtype == object and any(isinstance(entry, str | bytes) for entry in raw.flat)):
         raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.")
+
+
+def _first_alike(*columns: NDArray[Any]) -> IntArray:
+    """Of every row the first row that is equal to it."""
+    keys = row_keys(np.column_stack(columns).astype(np.float64))
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(first[group.reshape(-1)])
 
 
 def _actions(values: ArrayLike) -> IntArray | FloatArray:

@@ -90,7 +90,7 @@ def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows
 
 
 def least_norm(constraints: ConstraintSet) -> float | None:
-    """The least norm of a function that is consistent with the evidence.
+    """The least norm of a function that is consistent with the evidence, or a lower bound of it where coordinates miss a part.
 
     Parameters
     ----------
@@ -124,8 +124,15 @@ def least_norm_found(constraints: ConstraintSet) -> LeastNormFound | None:
         return least_norm_of_rounds(constraints, np.zeros(len(constraints.squared_norm.a)), constraints.squared_norm)
     if not constraints.decomposition.convex:
         return None
-    limit, quadratic = _limit(constraints), constraints.decomposition.quadratic
-    theta = least_correction(constraints.decomposition, limit)
+    limit = _limit(constraints)
+    if constraints.unseen is None:
+        return _least_seen(constraints, limit)
+    return _least_with_unseen(constraints, math.sqrt(limit))
+
+
+def _least_seen(constraints: ConstraintSet, limit: float) -> LeastNormFound | None:
+    """The least norm of coordinates whose loss is at most this; None where there are none."""
+    theta, quadratic = least_correction(constraints.decomposition, limit), constraints.decomposition.quadratic
     if theta is None:
         return None
     # Where the norm is least, M theta = alpha (a - A theta), M the matrix of the norm.
@@ -135,6 +142,32 @@ def least_norm_found(constraints: ConstraintSet) -> LeastNormFound | None:
     if squared > 0 and along > 0:
         argument = Argument((Constraint(Role.LOSS, quadratic, limit, LossOrigin()),), np.array([squared / along]))
     return LeastNormFound(math.sqrt(squared), argument)
+
+
+def _least_with_unseen(constraints: ConstraintSet, root: float) -> LeastNormFound | None:
+    """No consistent function has a norm below this.
+
+    One of norm r has an unseen part of norm at most r, so its coordinates, of norm at most r, have a root loss of at most
+    root + r T: impossible while the least norm of such coordinates, which falls as r grows, is still above r.
+    """
+    missed = constraints.evidence[0].missed[0]
+
+    def possible(r: float) -> bool:
+        seen = _least_seen(constraints, (root + r * missed) ** 2)
+        return seen is not None and seen.value <= r
+
+    alone = _least_seen(constraints, root**2)
+    high = constraints.radius if alone is None else alone.value
+    if not possible(high * (1 + 1e-9)):  # the norm was found by iteration
+        return None
+    low = 0.0
+    if possible(low):
+        return LeastNormFound(0.0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if possible(middle) else (middle, high)
+    seen = _least_seen(constraints, (root + low * missed) ** 2)
+    return LeastNormFound(low, Argument() if seen is None else seen.argument)
 
 
 def _limit(constraints: ConstraintSet) -> float:

@@ -127,7 +127,10 @@ def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quad
     solved = _solve(ball, feasible, feasible.squares(known), inside, absolute_gap=1e-10 * largest**2)
     if solved is None:
         return LeastNormFound(0.0)
-    return LeastNormFound(math.sqrt(max(solved.dual.bound, 0.0)), Argument(solved.constraints, solved.dual.multipliers))
+    least = math.sqrt(max(solved.dual.bound, 0.0))
+    if least > feasible.radius:  # beyond the ball, which is one of the constraints, there is none
+        return None
+    return LeastNormFound(least, Argument(solved.constraints, solved.dual.multipliers))
 
 
 def _solve(

@@ -69,6 +69,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "loss": diagnosis.loss,
         "threshold": diagnosis.radius.total,
         "largest_residual": diagnosis.largest_residual,
+        "values": [diagnosis.reached.least, diagnosis.reached.largest],
+        "impossible": texts(diagnosis.impossible),
         "verdict": diagnosis.verdict.name,
         "advice": diagnosis.verdict.value,
         "inside": diagnosis.inside,
@@ -100,6 +102,7 @@ def correction_document(correction: Correction) -> Document:
         "least_loss": correction.least_loss,
         "threshold": correction.radius.total,
         "note": correction.note,
+        "doubts": texts(correction.doubts),
         "coefficients": correction.theta.tolist(),
         "interval": interval_document(correction.interval),
     }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
-from ..problem.policy import Policy
+from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, frozen, refuse_non_finite, vector
 
@@ -98,8 +98,8 @@ def q_columns(q: AnyQ, experience: Experience) -> QColumns:
     function, live = as_function(q), experience.live
     at_next = np.zeros(len(data))
     at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
-    at_start = q_expected(function, starts.states, policy, finite=data.finite_actions)
-    return QColumns(q_at(function, data.states, data.actions), at_next, at_start)
+    starting = q_expected(function, starts.states, at_start(policy), finite=data.finite_actions)
+    return QColumns(q_at(function, data.states, data.actions), at_next, starting)
 
 
 def as_function(q: AnyQ) -> QFunction:
@@ -128,5 +128,8 @@ def q_expected(q: QFunction, states: FloatArray, policy: Policy, *, finite: bool
     if len(states) == 0:
         return total
     for actions, weights, index in policy.branches(states):
-        total += weights * q_at(q, states, np.full(len(states), index) if finite and index is not None else actions)
+        taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the estimate
+        if len(taken):
+            asked = np.full(len(taken), index) if finite and index is not None else actions[taken]
+            total[taken] += weights[taken] * q_at(q, states[taken], asked)
     return total

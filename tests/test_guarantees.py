@@ -1,0 +1,331 @@
+"""docs/guarantees.md lists the premises of every result; here they are compared with what is printed, in both directions.
+
+Every result is asked for under every circumstance that it takes, one at a time. What it prints must be what the page says: the
+premises that are always there, and those whose circumstance applies, each with a sentence of the page. And the page may not list
+what is never printed.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.baselines import importance_sampling_interval
+from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval
+from accountable_ope.bounds.premises import BEFORE_THE_DATA
+from accountable_ope.environments import PlantedMDP
+from accountable_ope.fitting import Candidates
+
+PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text()
+
+MDP = PlantedMDP(seed=1, features=3, discount=0.6)
+DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=10)
+UNPAID = aope.Transitions(DATA.states, DATA.actions, np.zeros(len(DATA)), DATA.next_states, episodes=DATA.episodes)
+FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False)
+BOX = (np.full(2, -9.0), np.full(2, 9.0))
+KERNEL, FEATURES = aope.Gaussian(1.0), MDP.features()
+
+
+# The page
+
+
+def table_after(heading: str) -> list[list[str]]:
+    """The cells of the first table after a line that begins so, without its head; `\\|` is a bar."""
+    lines = iter(PAGE[PAGE.index(heading) :].splitlines())
+    rows = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append([cell.strip().replace("\0", "|") for cell in line.replace("\\|", "\0").strip("|").split("|")])
+        elif rows:
+            break
+    return rows[2:]
+
+
+def names(cell: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+@dataclass(frozen=True)
+class Listed:
+    always: set[str]
+    where: set[str]
+
+
+@cache
+def listed() -> dict[str, Listed]:
+    """The first table: of every result what it prints always, and where it applies."""
+    found: dict[str, Listed] = {}
+    for results, always, where in table_after("## What every result assumes"):
+        for result in re.findall(r"`([^`]+)`", results):
+            other = re.fullmatch(r"as `(.+)`", where)
+            found[result] = Listed(names(always), found[other[1]].where if other else names(where))
+    return found
+
+
+@cache
+def premises() -> dict[str, tuple[str, list[re.Pattern]]]:
+    """The second table: of every premise where it applies, and its sentences."""
+    rows = table_after("A sentence has its numbers")
+    return {
+        name.strip("`"): (where, [re.compile(".+".join(map(re.escape, each.split("...")))) for each in sentences.split(" / ")])
+        for name, where, sentences in rows
+    }
+
+
+# Circumstances
+
+
+def where(name: str) -> str:
+    return premises()[name][0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to ask; `applies` are the premises whose circumstance holds."""
+
+    applies: frozenset[str]
+    facts: tuple[tuple[str, object], ...] = ()
+    data: aope.Transitions = DATA
+    starts: aope.StartStates = MDP.starts
+    policy: aope.problem.Policy = MDP.policy
+    radius: str = "azuma"
+    chosen: aope.Choice = BEFORE_THE_DATA
+    planned: int | None = None
+
+    @property
+    def problem(self) -> aope.Problem:
+        return aope.Problem(self.data, self.starts, self.policy, replace(FACTS, **dict(self.facts)))
+
+    @property
+    def classes(self) -> dict[str, object]:
+        return {"features": FEATURES, "kernel": KERNEL, "chosen": self.chosen}
+
+
+def case(*applies: str, **changes: object) -> Case:
+    fields = {"radius", "data", "starts", "policy", "chosen", "planned"}
+    facts = tuple((name, value) for name, value in changes.items() if name not in fields)
+    usual = {"fixed-size"} - ({"fixed-size"} if "planned-size" in applies else set())
+    ending = set() if "terminates" in applies else {"endless"}
+    rest = {name: value for name, value in changes.items() if name in fields}
+    return Case(frozenset({*applies, *usual, *ending}), facts, **rest)
+
+
+def drawn(states, rng):
+    return MDP.policy.action_vectors[rng.integers(len(MDP.policy.action_vectors), size=len(states))]
+
+
+DRAWS = aope.SampledPolicy(drawn, draws=2)
+VECTORS = aope.Transitions(
+    DATA.states, MDP.policy.action_vectors[DATA.actions], DATA.rewards, DATA.next_states, episodes=DATA.episodes
+)
+SAMPLE = aope.StartStates(MDP.starts.states, exact=False)
+CASES = {
+    "plain": case(),
+    "declared endless": case(terminates=False),
+    "random rewards": case(reward_noise=True),
+    "value range": case(value_range=(0.0, 2.0)),
+    "terminal": case("terminates", terminates=True),
+    "paid at the end": case("terminates", "terminal-reward", terminal_reward=True, data=UNPAID),
+    "horizon": case("terminates", "horizon", horizon=10),
+    "one step": case("one-step-range", one_step_range=0.1),
+    "one step, another radius": case(one_step_range=0.1, radius="hoeffding"),
+    "one step that is no news": case(one_step_range=100.0),
+    "no norm bound": case("rounding", norm_bound=None),
+    "relative norm": case("rounding", norm_bound=aope.RelativeNorm(2.0)),
+    "relative norm that counts": case("rounding", "asymptotic", norm_bound=aope.RelativeNorm(2.0), radius="wild"),
+    "state box": case("state-box", state_box=BOX, radius="certified"),
+    "state box, another radius": case(state_box=BOX),
+    "cut": case("cut", "fixed-starts", radius="certified-cut"),
+    "symmetric": case("symmetric-noise", symmetric_noise=True, radius="symmetric"),
+    "symmetric, another radius": case(symmetric_noise=True),
+    "wild": case("asymptotic", radius="wild"),
+    "sample": case("sampled-starts", starts=SAMPLE),
+    "drawn actions": case("drawn-actions", "sampled-starts", policy=DRAWS, data=VECTORS),
+    "misfit": case(misfit=0.1),
+    "earlier rows": case("later-rows", chosen=aope.Choice(20)),
+    "planned": case("planned-size", radius="azuma-anytime", planned=100),
+    "planned for nothing": case(radius="azuma", planned=100),
+}
+
+
+# Results
+
+
+def estimate(states, actions):
+    return np.full(len(states), 1.0)
+
+
+def monitored(asked: Case) -> object:
+    facts = asked.problem.assumptions
+    if facts.terminates is None and facts.horizon is None and not facts.terminal_reward:
+        facts = replace(facts, terminates=False)
+    radius = "azuma-anytime" if asked.radius == "azuma" else asked.radius
+    question = aope.Question(asked.starts, asked.policy, facts)
+    return aope.Monitor(question, features=FEATURES, kernel=KERNEL, radius=radius, planned=100).update(asked.data)
+
+
+def selected(asked: Case) -> object:
+    choice = Candidates(dimension=3, feature_bandwidths=(1.0,), keep=1)
+    return aope.bound_selected(asked.problem, candidates=choice, earlier_share=0.5, radius=asked.radius)[0]
+
+
+def in_rkhs(asked: Case) -> object:
+    given = None if "later-rows" in asked.applies else 1.0
+    return aope.bound_rkhs(asked.problem, landmarks=5, bandwidth=given, kernel_bandwidth=1.0, radius=asked.radius)
+
+
+def of_few_features(asked: Case) -> object:
+    return bound_by_finite_features(
+        asked.problem, features=aope.RandomFourier(5), kernel=KERNEL, coefficient_variance=1.0, radius=asked.radius
+    )
+
+
+def studied(asked: Case) -> aope.bounds.Study:
+    return aope.study(asked.problem, radius=asked.radius, **asked.classes)
+
+
+def average(name: str = "plain", **facts: object) -> Callable[[Case], object]:
+    declared, asked = aope.AverageReward(reward_range=(0, 1), **facts), CASES[name]
+    return lambda _: aope.bound_average_reward(asked.data, asked.policy, declared, features=FEATURES, kernel=KERNEL)
+
+
+def weighted(method: str) -> Callable[[Case], object]:
+    return lambda asked: importance_sampling_interval(
+        DATA, MDP.policy, behavior=MDP.policy, discount=0.6, reward_range=(0, 1), horizon=10, method=method
+    )
+
+
+OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
+FEW = ("plain", "random rewards", "terminal", "sample", "earlier rows", "cut")
+ASYMPTOTIC = tuple(
+    name for name in OF_A_PROBLEM if CASES[name].radius == "azuma" and name not in ("misfit", "earlier rows", "relative norm")
+)
+
+ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
+    "bound_value": (lambda asked: aope.bound_value(asked.problem, radius=asked.radius, **asked.classes), OF_A_PROBLEM),
+    "bound_ladder": (lambda asked: aope.bound_ladder(asked.problem, radii=[asked.radius], **asked.classes)[0], FEW),
+    "diagnose": (lambda asked: aope.diagnose(estimate, asked.problem, radius=asked.radius, **asked.classes), OF_A_PROBLEM),
+    "correct": (lambda asked: aope.correct(estimate, asked.problem, radius=asked.radius, **asked.classes), FEW),
+    "study": (lambda asked: studied(asked).baseline, FEW),
+    "Study.flip_point": (lambda asked: studied(asked).flip_point(0.0, "delta"), ("plain", "sample")),
+    "Study.curve": (lambda asked: studied(asked).curve("delta", [0.1]), ("plain", "sample", "terminal")),
+    "Study.least_norm": (lambda asked: studied(asked).least_norm(), ("plain", "sample", "terminal")),
+    "Evaluation.bound": (
+        lambda asked: aope.evaluate(asked.problem, **asked.classes).bound(asked.radius, planned=asked.planned),
+        tuple(CASES),
+    ),
+    "Monitor.update": (
+        monitored,
+        tuple(
+            name
+            for name in OF_A_PROBLEM
+            if name not in ("cut", "wild", "earlier rows", "one step, another radius") and "relative" not in name
+        ),
+    ),
+    "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
+    "bound_rkhs": (
+        in_rkhs,
+        tuple(name for name in OF_A_PROBLEM if name not in ("cut", "wild", "no norm bound") and "relative" not in name),
+    ),
+    "bound_by_finite_features": (
+        of_few_features,
+        tuple(
+            name
+            for name in OF_A_PROBLEM
+            if CASES[name].radius in ("azuma", "hoeffding") and "norm" not in name and name not in ("earlier rows", "misfit")
+        ),
+    ),
+    "sandwich_interval": (lambda asked: sandwich_interval(asked.problem, features=FEATURES, kernel=KERNEL), ASYMPTOTIC),
+    "anderson_rubin_interval": (
+        lambda asked: anderson_rubin_interval(asked.problem, features=FEATURES, kernel=KERNEL),
+        ASYMPTOTIC,
+    ),
+}
+
+OTHERS = {
+    ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm"}),
+    ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding"}),
+    ("bound_average_reward", "random rewards"): (
+        average(value_span=1.0, norm_bound=1.0, reward_noise=False),
+        {"norm", "value-span"},
+    ),
+    ("bound_average_reward", "drawn actions"): (average("drawn actions", norm_bound=1.0), {"norm", "drawn-actions"}),
+    ("importance_sampling_interval", "betting"): (weighted("betting"), set()),
+    ("importance_sampling_interval", "hcope"): (weighted("hcope"), set()),
+}
+
+PAIRS = [(result, name) for result, (_, cases) in ASKED.items() for name in cases] + list(OTHERS)
+
+
+@cache
+def printed(result: str, name: str) -> tuple[aope.Statement, ...]:
+    ask, given = OTHERS[result, name][0] if (result, name) in OTHERS else ASKED[result][0], CASES.get(name, CASES["plain"])
+    found = ask(given).premises
+    assert all(each.kind.value == "premise" for each in found)
+    return tuple(found)
+
+
+def plain(statement: aope.Statement) -> str:
+    """Its sentence, said of Q where the class is anchored at an estimate."""
+    return statement.text.replace("The norm of Q minus the given estimate", "||Q||").replace("Q minus the given estimate", "Q")
+
+
+def applying(result: str, name: str) -> set[str]:
+    """The premises whose circumstance holds."""
+    if (result, name) in OTHERS:
+        return OTHERS[result, name][1]
+    found = set(CASES[name].applies)
+    if result == "sandwich_interval" and name != "sample":
+        found.add("fixed-starts")  # the start distribution is given
+    return found
+
+
+@pytest.mark.parametrize(("result", "name"), PAIRS)
+def test_a_result_prints_what_the_page_lists(result, name):
+    page = listed()[result]
+    assert {each.name for each in printed(result, name)} == page.always | (page.where & applying(result, name))
+
+
+@pytest.mark.parametrize(("result", "name"), PAIRS)
+def test_sentences_are_those_of_the_page(result, name):
+    for each in printed(result, name):
+        _, sentences = premises()[each.name]
+        assert any(sentence.fullmatch(plain(each)) for sentence in sentences), each
+
+
+def test_the_page_lists_nothing_that_is_never_printed():
+    """No premise of a result, no result and no sentence."""
+    assert {result for result, _ in PAIRS} == set(listed())
+    same = {"bound_ladder", "correct", "study", "Study.flip_point", "Study.curve", "Study.least_norm"}  # by way of `bound_value`
+    for result, page in listed().items():
+        seen = {each.name for other, name in PAIRS if other == result for each in printed(other, name)}
+        assert page.always <= seen
+        assert result in same or page.where <= seen, page.where - seen
+    texts = {each.name: set() for each in printed("bound_value", "plain")}
+    for pair in PAIRS:
+        for each in printed(*pair):
+            texts.setdefault(each.name, set()).add(plain(each))
+    assert set(texts) == set(premises())
+    for name, (_, sentences) in premises().items():
+        for sentence in sentences:
+            assert any(sentence.fullmatch(text) for text in texts[name]), f"{name}: {sentence.pattern} is never printed"
+
+
+def test_a_circumstance_is_named_where_it_is_needed():
+    """Whatever is not always printed says where it applies."""
+    for page in listed().values():
+        assert all(where(name) for name in page.where)
+
+
+def test_every_result_with_a_guarantee_is_on_the_page():
+    """Public functions that return something with premises; those that only lead to one are named by it."""
+    known = {name.split(".")[0] for name in listed()}
+    public = {name for name in dir(aope) if name.startswith("bound_")} | {"diagnose", "correct", "study", "Monitor", "Evaluation"}
+    public |= {name for name in dir(aope.bounds) if name.startswith("bound_") or name.endswith("_interval")}
+    public |= {name for name in aope.baselines.__all__ if name.startswith("importance_")}
+    assert public <= known | {"Study"}, public - known
