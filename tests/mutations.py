@@ -43,7 +43,7 @@ def _replaced(value: Any, name: str, changed: Any) -> Any:
 
 def _changed_array(array: np.ndarray) -> np.ndarray:
     flat = array.copy().reshape(-1)
-    place = int(np.argmax(np.abs(flat)))
+    place = 0 if array.ndim == 2 else int(np.argmax(np.abs(flat)))
     flat[place] = not flat[place] if flat.dtype == bool else 1.5 * flat[place] + 0.1
     if array.ndim == 2 and array.shape[0] == array.shape[1]:  # a matrix of sums stays symmetric
         whole = flat.reshape(array.shape)

@@ -17,9 +17,9 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.baselines import importance_sampling_interval
 from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval
-from accountable_ope.bounds.premises import BEFORE_THE_DATA
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
+from accountable_ope.radii.premises import BEFORE_THE_DATA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text()
 

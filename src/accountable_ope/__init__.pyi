@@ -23,7 +23,6 @@ from .bounds.evaluation import Evaluation as Evaluation
 from .bounds.evaluation import evaluate as evaluate
 from .bounds.interval import Interval as Interval
 from .bounds.monitor import Monitor as Monitor
-from .bounds.premises import Choice as Choice
 from .bounds.selected import bound_rkhs as bound_rkhs
 from .bounds.selected import bound_selected as bound_selected
 from .bounds.sensitivity import study as study
@@ -75,6 +74,7 @@ from .problem.statements import Statement as Statement
 from .problem.statements import Status as Status
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
+from .radii.premises import Choice as Choice
 
 # what results say
 from .statistics.estimates import QColumns as QColumns

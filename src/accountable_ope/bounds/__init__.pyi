@@ -1,3 +1,4 @@
+from ..radii.premises import Choice as Choice
 from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
 from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import bound_average_reward as bound_average_reward
@@ -24,7 +25,6 @@ from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport
 from .monitor import Monitor as Monitor
-from .premises import Choice as Choice
 from .sandwich import SandwichInterval as SandwichInterval
 from .sandwich import sandwich_interval as sandwich_interval
 from .selected import bound_rkhs as bound_rkhs

@@ -18,6 +18,7 @@ from ..programs.envelope import ConstantEnvelope
 from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
+from ..radii.premises import BEFORE_THE_DATA, Asked, value_premises
 from ..radii.registry import Grounds, LossKind, Radius, kernel_evidence, radius_rule
 from ..radii.wild import wild_radius
 from ..statistics.statistic import KernelStatistic
@@ -26,7 +27,6 @@ from .asymptotic import check_class, flat, least_loss_solution, limit_premise, n
 from .ends import constraint_set, ends_of
 from .evaluation import Evaluation, evaluate, single_threaded
 from .interval import clip
-from .premises import BEFORE_THE_DATA, value_premises
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,9 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         unclipped = (math.nan, math.nan)
     lower, upper, status = clip(unclipped, ranges.value)
     relative, identified = _identification(loss, statistic, system.objective)
-    premises = value_premises(problem, [constant], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA)
+    premises = value_premises(
+        Asked.of(problem), [constant.words], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA
+    )
     return AndersonRubinInterval(
         lower=lower,
         upper=upper,

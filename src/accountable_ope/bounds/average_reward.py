@@ -47,16 +47,16 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
-from ..problem.description import Description
 from ..problem.contradictions import check_rewards
+from ..problem.description import Description
 from ..problem.policy import Policy
 from ..problem.problem import Experience
-from ..problem.statements import Statement, premise
 from ..problem.transitions import StartStates, Transitions
 from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
 from ..radii.accounting import split_delta
 from ..radii.member import Member
+from ..radii.premises import SPAN_NORM, average_premises
 from ..radii.registry import Approach, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -64,8 +64,7 @@ from ..validation import FloatArray, probability_level
 from ..verification.record import Circumstances, DataRecord
 from .ends import class_ends
 from .evaluation import single_threaded
-from .interval import ClassCertificates, Interval, Setting, clip, hull
-from .premises import DRAWN_ACTIONS, FIXED_SIZE, ORDER, kernel_premise, reward_premise
+from .interval import Interval, Setting, clip, hull
 
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -200,7 +199,13 @@ def bound_average_reward(
                 coefficient_variance=None,
             ),
         ),
-        premises=_premises(assumptions, classes, parts, kernel, exact_policy=policy.exact),
+        premises=average_premises(
+            assumptions,
+            [part.words for part in parts],
+            [each.span for each in classes],
+            kernel=repr(kernel),
+            exact_policy=policy.exact,
+        ),
         estimand="Average reward of the target policy",
     )
 
@@ -236,7 +241,7 @@ def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_pol
     norm_bound, note = declared.norm_bound, ""
     implied = plain.norm_of_values(largest)
     if implied < (math.inf if norm_bound is None else norm_bound):
-        norm_bound, note = implied, "The norm bound follows from the span of Q over the listed points."
+        norm_bound, note = implied, SPAN_NORM
     ranges = ValueRanges(
         value=declared.reward_range,
         next_value=(-largest, largest),
@@ -310,39 +315,3 @@ def _average_box(eta: FloatArray, declared: AverageReward) -> Constraint | None:
     # A few units in the last place more, so that an end which the box decides is not taken for one inside the range.
     half = max(high - declared.middle, declared.middle - low) + 8 * UNIT * max(abs(low), abs(high))
     return Constraint(Role.BOX, Quadratic(np.outer(eta, eta), np.zeros(len(eta)), 0.0), half**2)
-
-
-def _premises(
-    declared: AverageReward,
-    classes: Sequence[_RelativeValues],
-    parts: Sequence[ClassCertificates],
-    kernel: Kernel,
-    *,
-    exact_policy: bool,
-) -> tuple[Statement, ...]:
-    """Everything that must be true for the guarantee."""
-    found = [
-        ORDER,
-        reward_premise(classes[0].assumptions(declared)),
-        premise(
-            "average",
-            "The process goes on forever, and under the target policy its long-run average reward is the same from every state.",
-        ),
-    ]
-    if declared.value_span is not None:
-        text = f"The relative value V of the target policy differs by at most {declared.value_span:g} between states."
-        found.append(premise("value-span", text, ("span", declared.value_span)))
-    names = " or ".join(part.features for part in parts)
-    text = f"Q plus some constant lies in the class of {names}, chosen without looking at these data."
-    found.append(premise("class", text, ("class", names)))
-    if declared.norm_bound is not None:
-        text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
-        found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))
-    elif any(each.norm_bound is None for each in classes):
-        text = "No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span."
-        found.append(premise("rounding", text))
-    what = "V" if exact_policy else "Q"
-    spans = " or ".join(dict.fromkeys(f"{each.span:.4g}" for each in classes))
-    text = f"From these follows: {what} has a span of at most {spans}; a constant of Q cancels and is left out."
-    drawn = () if exact_policy else (DRAWN_ACTIONS,)
-    return (*found, premise("span", text), kernel_premise(repr(kernel)), *drawn, FIXED_SIZE)

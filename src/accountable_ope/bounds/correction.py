@@ -23,13 +23,13 @@ from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
 from ..programs.extreme import least_correction
+from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate, refuse_unfit
 from .interval import ClassCertificates, Interval
 from .possible import reached, rounding_loss
-from .premises import BEFORE_THE_DATA, Choice
 
 
 class CorrectionStatus(Enum):

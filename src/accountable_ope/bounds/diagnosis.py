@@ -14,6 +14,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Statement, doubt
+from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
@@ -21,7 +22,6 @@ from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .possible import Reached, possible_residual, reached, rounding_loss
-from .premises import BEFORE_THE_DATA, Choice
 
 
 class Verdict(Enum):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
-from ..programs.certificate import Argument, LeastNormFound
+from ..programs.certificate import LeastNormFound
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.evidence import Evidence
 from ..programs.lagrangian import Constraint, Role
@@ -17,10 +17,12 @@ from ..programs.pointwise import PointwiseRows
 from ..programs.quadratic import Quadratic
 from ..programs.solver import Solution, least_norm_found, solve
 from ..radii.member import Member
+from ..radii.premises import why_so_large
 from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
 from ..statistics.bellman import BellmanSystem
 from ..validation import FloatArray
 from .interval import Basis, ClassCertificates
+from .terms import terms_of
 
 DIGITS = 1e-7
 """Residuals below this share of what they are differences of are rounding, of the data if not of the arithmetic."""
@@ -42,7 +44,6 @@ def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, 
 def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool = False) -> ClassEnds:
     """Both ends of one class from its evidence."""
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
-    system, kernel = member.system, member.kernel
     solution = solve(constraints, member.system.objective, _pointwise_rows(member) if pointwise else None)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = grounds.uses, evidence.bound(0.0, 0.0) if solution.tightening is None else solution.tightening.level
@@ -67,9 +68,17 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         missed=solution.missed + member.misfit,
         tightening=solution.tightening,
         chance_loss=_chance_loss(member, evidence, constraints.inside) if compared else math.nan,
-        basis=Basis(member.description, kernel.nonnegative, member.listed, system.objective, system.box_moments, grounds.sums),
-        least_norm_argument=Argument() if smallest is None else smallest.argument,
-        least_loss_argument=solution.least_loss_argument,
+        basis=Basis(
+            description=member.description,
+            nonnegative_kernel=member.kernel.nonnegative,
+            listed=member.listed,
+            objective=member.system.objective,
+            moments=member.system.box_moments,
+            residuals=member.residuals,
+            sums=grounds.sums,
+        ),
+        least_norm_terms=() if smallest is None else terms_of(smallest.argument),
+        least_loss_terms=terms_of(solution.least_loss_argument) if solution.tightening is None else (),
     )
     return ClassEnds(part, rule.at(level, uses, delta, member.rounding))
 
@@ -90,17 +99,7 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
     smallest = least_norm_found(first)
     if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
         return replace(first, norm_bound=declared.multiple * smallest.value), smallest, ""
-    return first, smallest, member.note or _why_so_large(declared, None if smallest is None else smallest.value)
-
-
-def _why_so_large(declared: float | RelativeNorm | None, smallest: float | None) -> str:
-    """Why the ball is the one that only keeps the numbers finite; nothing where a bound was declared."""
-    if isinstance(declared, float):
-        return ""
-    if declared is None:
-        return "none was declared"
-    why = "a constant Q is consistent with the data" if smallest == 0.0 else "no Q of the class is consistent with the data"
-    return f"a multiple of the least norm bounds nothing here, since {why}"
+    return first, smallest, member.note or why_so_large(declared, None if smallest is None else smallest.value)
 
 
 def _bounds_misfit(rule: RadiusRule) -> bool:

@@ -22,6 +22,7 @@ from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
+from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
@@ -30,7 +31,6 @@ from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
 from .ends import ClassEnds, class_ends, value_box
 from .interval import Interval, Setting, clip, hull
-from .premises import BEFORE_THE_DATA, Choice, counted_norm, value_premises
 
 if TYPE_CHECKING:
     from .correction import Correction
@@ -161,8 +161,8 @@ class Evaluation:
             terminates=problem.terminates,
             setting=setting,
             premises=value_premises(
-                problem,
-                parts,
+                Asked.of(problem),
+                [part.words for part in parts],
                 rule,
                 kernel=repr(self.kernel),
                 anchored=self.anchor is not None,

@@ -25,9 +25,9 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..problem.statements import premise
 from ..programs.envelope import ConstantEnvelope
 from ..radii.accounting import split_delta
+from ..radii.premises import features_premise
 from ..radii.registry import Approach, LossKind, radius_rule
 from ..validation import number, probability_level
 from .ends import ends_of, value_box
@@ -146,10 +146,4 @@ def bound_by_finite_features(
     part = replace(ends.part, missed=larger.slack + ends.part.missed, norm_bound=facts.norm_bound)
     setting = evaluation.setting(len(problem.data), coefficient_variance=float(coefficient_variance))
     interval = evaluation.interval([replace(ends, part=part)], rule, split, setting)
-    drawn = premise(
-        "random-features",
-        f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "
-        "drawn at random, independently of the data and of the start states.",
-        ("coefficient_variance", coefficient_variance),
-    )
-    return replace(interval, premises=(*interval.premises, drawn))
+    return replace(interval, premises=(*interval.premises, features_premise(float(coefficient_variance))))

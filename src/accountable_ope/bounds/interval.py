@@ -7,20 +7,22 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..classes.ranges import ResidualRange
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
 from ..problem.statements import Guarantee, Statement, Status, advice, doubt
-from ..programs.certificate import Argument, Certificate, SolveStatus
+from ..programs.certificate import Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
+from ..radii.premises import ClassWords
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
-from ..verification.record import Circumstances, DataRecord, Record
+from ..verification.record import Circumstances, DataRecord, Record, TermRecord
 from ..verification.verify import Verification
 
 
@@ -39,6 +41,8 @@ class Basis:
         c0.
     moments : array
         Of the value box.
+    residuals : ResidualRange
+        How large residuals can be.
     sums : RowSums
         Sums over the rows that the radius needs.
     """
@@ -48,6 +52,7 @@ class Basis:
     listed: bool
     objective: FloatArray
     moments: FloatArray
+    residuals: ResidualRange
     sums: RowSums
 
 
@@ -101,7 +106,7 @@ class ClassCertificates:
         class (NaN: not computed).
     basis : Basis
         What the data and the class give.
-    least_norm_argument, least_loss_argument : Argument
+    least_norm_terms, least_loss_terms : tuple of TermRecord
         What proves that none is smaller.
     """
 
@@ -115,8 +120,8 @@ class ClassCertificates:
     least_misfit: float
     statistic: KernelStatistic
     basis: Basis
-    least_norm_argument: Argument
-    least_loss_argument: Argument
+    least_norm_terms: tuple[TermRecord, ...]
+    least_loss_terms: tuple[TermRecord, ...]
     note: str = ""
     offset: float = 0.0
     missed: float = 0.0
@@ -125,6 +130,11 @@ class ClassCertificates:
 
     def __repr__(self) -> str:
         return f"ClassCertificates({self.features}, {self.upper.status.name}, {self.lower.status.name})"
+
+    @property
+    def words(self) -> ClassWords:
+        """What premises say of the class."""
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension)
 
     @property
     def consistent(self) -> bool:
@@ -148,7 +158,6 @@ class ClassCertificates:
         if self.least_misfit > 0:
             text += f"; every function of this class within the norm bound misses Q somewhere by at least {self.least_misfit:.3g}"
         return f"{text}."
-
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,24 +8,21 @@ from importlib.metadata import version
 
 import numpy as np
 
-from ..programs.certificate import Argument, Certificate
-from ..programs.constraint_set import ConstraintSet
+from ..programs.certificate import Certificate
 from ..programs.evidence import Evidence
-from ..programs.lagrangian import Constraint, LossOrigin, Role, RowsOrigin
-from ..programs.proofs import Proof, Step
+from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
+from ..radii.registry import radius_rule
 from ..statistics.statistic import KernelStatistic
 from ..verification import theorems
 from ..verification.dual import Bound, Form
 from ..verification.record import (
     FORMAT,
     VERSION,
-    AveragedRecord,
     ClassRecord,
     CoverRecord,
     CutRecord,
     DeltaRecord,
-    EndRecord,
     PremiseRecord,
     RadiusRecord,
     Record,
@@ -33,12 +30,11 @@ from ..verification.record import (
     RoundRecord,
     RowsRecord,
     StatisticRecord,
-    StepRecord,
-    TermRecord,
 )
 from ..verification.sets import Evidence as DerivedEvidence
-from ..verification.verify import ClassProof, Verification, average_assumptions, verify_record
+from ..verification.verify import ClassProof, Verification, verify_record
 from .interval import ClassCertificates, Interval
+from .terms import Terms
 
 
 def record_of(interval: Interval) -> Record:
@@ -64,8 +60,8 @@ def record_of(interval: Interval) -> Record:
 
 def _class_record(part: ClassCertificates) -> ClassRecord:
     constraints, basis, statistic, tightening = part.constraints, part.basis, part.statistic, part.tightening
-    reach, unseen = constraints.range, constraints.unseen
-    terms = _Terms(constraints)
+    reach, unseen = basis.residuals, constraints.unseen
+    terms = Terms(constraints, basis.residuals)
     upper, lower = terms.end(part.upper), terms.end(part.lower)  # these name all rows that there are
     least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
     steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
@@ -85,11 +81,11 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         rows=tuple(terms.averaged(each) for each in terms.rows),
         norm_bound=part.norm_bound,
         least_norm=part.least_norm,
-        least_norm_terms=terms.of(part.least_norm_argument),
+        least_norm_terms=part.least_norm_terms,
         note=part.note,
         inside=np.zeros(statistic.dimension) if least is None else least.theta,
         ball_multiplier=math.nan if least is None else least.ball_multiplier,
-        least_loss_terms=terms.of(part.least_loss_argument),
+        least_loss_terms=part.least_loss_terms,
         rounds=rounds,
         steps=steps,
         upper=upper,
@@ -120,63 +116,13 @@ def _rows_record(part: ClassCertificates) -> RowsRecord:
     return RowsRecord(sums.log_determinant, sums.bootstrap, record)
 
 
-class _Terms:
-    """Constraints as what they can be derived from again; boxes over points are numbered as they come."""
-
-    def __init__(self, constraints: ConstraintSet) -> None:
-        self._constraints = constraints
-        self.rows: list[RowsOrigin] = []
-
-    def end(self, certificate: Certificate) -> EndRecord:
-        """One end with its proof."""
-        argument = Argument(certificate.constraints, certificate.multipliers)
-        return EndRecord(certificate.status.name, certificate.bound, self.of(argument))
-
-    def of(self, argument: Argument) -> tuple[TermRecord, ...]:
-        """Constraints with their multipliers."""
-        pairs = zip(argument.constraints, argument.multipliers.tolist(), strict=True)
-        return tuple(self._term(constraint, multiplier, constraint.limit) for constraint, multiplier in pairs)
-
-    def step(self, step: Step, number: int) -> StepRecord:
-        """The proofs of a round."""
-        variances = tuple(None if proof is None else self._proof(proof, number) for proof in step.variances)
-        return StepRecord(variances, tuple(self._proof(proof, number) for proof in step.range))
-
-    def averaged(self, origin: RowsOrigin) -> AveragedRecord:
-        """A box over points, by the anchor's values there in place of its limits."""
-        reach = self._constraints.range
-        lowest = reach.ranges.value[0] - reach.assumptions.misfit
-        return AveragedRecord(origin.features, lowest - origin.low, origin.weights)
-
-    def _proof(self, proof: Proof, number: int) -> tuple[TermRecord, ...]:
-        losses = [LossOrigin(k, rate, number) for k, rates in enumerate(proof.rates) for rate in rates.tolist()]
-        multipliers = proof.multipliers.tolist()
-        first = [
-            TermRecord("loss", multiplier, None, origin.evidence, origin.rate, origin.round)
-            for origin, multiplier in zip(losses, multipliers, strict=False)
-        ]
-        others = zip(self._constraints.others, multipliers[len(losses) :], strict=True)
-        return (*first, *(self._term(constraint, multiplier, None) for constraint, multiplier in others))
-
-    def _term(self, constraint: Constraint, multiplier: float, limit: float | None) -> TermRecord:
-        match constraint.role, constraint.origin:
-            case Role.LOSS, LossOrigin() as origin:
-                return TermRecord("loss", multiplier, limit, origin.evidence, origin.rate, origin.round)
-            case Role.BOX, RowsOrigin() as origin:
-                number = next((k for k, known in enumerate(self.rows) if known is origin), len(self.rows))
-                if number == len(self.rows):
-                    self.rows.append(origin)
-                return TermRecord("rows", multiplier, limit, rows=number)
-            case role, _:
-                return TermRecord(role.value, multiplier, limit)
-
-
 def verify_interval(interval: Interval) -> Verification:
     """Prove the certificate, and compare all that the interval carries with what was derived."""
-    verification = verify_record(record_of(interval))
-    if not verification.valid:
-        return verification
-    wrong = _differences(interval, verification)
+    try:
+        verification = verify_record(record_of(interval))
+        wrong = _differences(interval, verification) if verification.valid else []
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:  # of parts that do not fit together
+        return Verification(False, f"Not proved: its parts do not fit together ({error}).")
     return Verification(False, f"Not proved: {wrong[0]} is not what follows.") if wrong else verification
 
 
@@ -190,6 +136,8 @@ def _differences(interval: Interval, proved: Verification) -> list[str]:
         "kernel": interval.kernel == setting.kernel.text,
         "estimand": interval.estimand == ("Value" if setting.average is None else "Average reward") + " of the target policy",
         "delta": interval.radius.delta == interval.split.kernel,
+        "loss": interval.radius.loss is radius_rule(interval.radius.name).loss,
+        "premises": interval.premises == proved.premises,
     }
     wrong = [name for name, same in facts.items() if not same]
     for part, proof in zip(interval.certificates, proved.classes, strict=True):
@@ -199,20 +147,18 @@ def _differences(interval: Interval, proved: Verification) -> list[str]:
 
 def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     """The same for one class: its constraint set, its two programs, and what was added to its ends."""
-    derived, held = proof.constraints, part.constraints
-    record = derived.record
+    derived, held, reach = proof.constraints, part.constraints, part.basis.residuals
+    record, box = derived.record, derived.plain_box()
     facts = {
-        "features": part.features == part.basis.description.text,
+        "features": part.features == derived.name,
         "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
         "missed": _close(part.missed, derived.added),
-        "norm_bound": held.norm_bound == derived.norm_bound and part.norm_bound == derived.norm_bound,
+        "norm_bound": held.norm_bound == derived.norm_bound,
         "joint": held.joint == derived.rule.joint,
-        "range": held.range.ranges == derived.ranges and held.range.terminates == record.setting.terminates,
-        "assumptions": held.range.assumptions == average_assumptions(record, derived.part)
-        if record.average is not None
-        else held.range.assumptions == record.assumptions,
+        "range": held.range is reach and reach.ranges == derived.ranges and reach.terminates == record.setting.terminates,
+        "assumptions": reach.assumptions == derived.assumptions,
         "evidence": len(held.evidence) == len(derived.evidence),
-        "box": held.box is None or _same_form(held.box.quadratic, derived.plain_box().form) and _close(held.box.limit, derived.plain_box().limit),
+        "box": held.box is None or _same_constraint(held.box, Role.BOX, box),
         "upper": part.upper.check().valid and _same_goal(part.upper, derived.objective(1.0)),
         "lower": part.lower.check().valid and _same_goal(part.lower, derived.objective(-1.0)),
         "program": all(map(_same_program, (part.upper, part.lower), proof.ends)),
@@ -244,7 +190,11 @@ def _same_evidence(mine: Evidence, theirs: DerivedEvidence) -> bool:
 
 def _same_program(certificate: Certificate, bounds: Sequence[Bound]) -> bool:
     pairs = zip(certificate.constraints, bounds, strict=True)
-    return all(_same_form(mine.quadratic, theirs.form) and _close(mine.limit, theirs.limit) for mine, theirs in pairs)
+    return all(_same_constraint(mine, mine.role, theirs) for mine, theirs in pairs)
+
+
+def _same_constraint(mine: Constraint, role: Role, theirs: Bound) -> bool:
+    return mine.role is role and _same_form(mine.quadratic, theirs.form) and _close(mine.limit, theirs.limit)
 
 
 def _same_goal(certificate: Certificate, goal: Form) -> bool:

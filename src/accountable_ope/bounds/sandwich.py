@@ -16,20 +16,21 @@ from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, premise
-from ..validation import FloatArray, probability_level
-from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
-from .evaluation import Evaluation, evaluate
-from .interval import clip
-from .premises import (
+from ..radii.premises import (
     DRAWN_ACTIONS,
     FIXED_SIZE,
     ORDER,
     SAMPLED_STARTS,
+    Asked,
     ending_premises,
     fixed_starts,
     kernel_premise,
     reward_premise,
 )
+from ..validation import FloatArray, probability_level
+from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
+from .evaluation import Evaluation, evaluate
+from .interval import clip
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         ORDER,
         reward_premise(problem.assumptions),
         premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
-        *ending_premises(problem),
+        *ending_premises(Asked.of(problem)),
         premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
         kernel_premise(repr(evaluation.kernel)),
         # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.

@@ -7,10 +7,10 @@ from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
+from ..radii.premises import Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level
 from .interval import Interval
-from .premises import Choice
 from .value import bound_value
 
 

@@ -22,12 +22,12 @@ from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.problem import Problem
 from ..problem.statements import Statement, Status, premise
+from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level, vector, whole
 from .evaluation import UNDECLARED_NORM, Evaluation, evaluate, refuse_unfit
 from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter, Prefix, RowsNeeded, RowsOutcome
 from .interval import Interval
-from .premises import BEFORE_THE_DATA, Choice
 
 TINY = 1e-6
 """Norms and misfits below this share of the values count as none."""

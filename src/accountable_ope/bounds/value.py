@@ -8,12 +8,12 @@ from ..classes.function_class import Features, as_classes
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
+from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
 from .evaluation import evaluate, refuse_unfit
 from .interval import Interval
-from .premises import BEFORE_THE_DATA, Choice
 
 
 def bound_value(

@@ -10,13 +10,13 @@ from cyclopts import Parameter
 
 from ..bounds.average_reward import bound_average_reward
 from ..bounds.interval import Interval
-from ..bounds.premises import Choice
 from ..bounds.value import bound_ladder
 from ..errors import InvalidInput
 from ..fitting.selection import Candidates, median_bandwidth, select
 from ..problem.average_reward import AverageReward
 from ..problem.policy import state_action_points
 from ..problem.problem import Experience
+from ..radii.premises import Choice
 from ..radii.registry import AVERAGE_LADDER, DEFAULT_RADIUS, LADDER
 from .inputs import Inputs, read_inputs
 from .options import (

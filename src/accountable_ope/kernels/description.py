@@ -47,9 +47,10 @@ def described_kernel(description: Description) -> Kernel:
             case "Tabular":
                 return Tabular()
             case "Product":
-                return Product(*map(described_kernel, description.parts), **values)
+                first, second = map(described_kernel, description.parts)
+                return Product(first, second, **values)
             case "RandomFeatureKernel":
                 return RandomFeatureKernel(**values)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidFile(f"A kernel {description.kind} cannot be made from its parameters: {error}.") from error
     raise InvalidFile(f"The kernel {description.text} cannot be made again from a file: give it as `kernel`.")

@@ -30,12 +30,15 @@ class Argument:
     multipliers: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
+NOTHING = Argument()
+
+
 @dataclass(frozen=True, eq=False)
 class LeastNormFound:
     """The least norm of a function that is consistent with the data, and what proves that none is smaller."""
 
     value: float
-    argument: Argument = Argument()
+    argument: Argument = NOTHING
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..validation import FloatArray
-from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
+from .certificate import NOTHING, Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
 from .evidence import widened
 from .extreme import FeasibleSet, extreme_value, least_correction
-from .lagrangian import Constraint, LossOrigin, Role, ball
+from .lagrangian import Constraint, LossOrigin, Role
 from .pointwise import PointwiseRows, with_rows
 from .proofs import Tightening
 from .tightening import least_norm_of_rounds, tighten
@@ -37,7 +37,7 @@ class Solution:
     least_loss : float
         The least loss over the set without its evidence.
     least_loss_argument : Argument
-        What proves that none is smaller; the loss itself comes first, with a multiplier of 1.
+        What proves that none is smaller; the loss itself comes first, with a multiplier of 1. Empty with rounds: the ball does.
     missed : float
         A constant to add to both ends.
     tightening : Tightening or None
@@ -48,7 +48,7 @@ class Solution:
     upper: Certificate
     lower: Certificate
     least_loss: float
-    least_loss_argument: Argument
+    least_loss_argument: Argument = NOTHING
     missed: float = 0.0
     tightening: Tightening | None = None
 
@@ -138,7 +138,7 @@ def _least_seen(constraints: ConstraintSet, limit: float) -> LeastNormFound | No
     # Where the norm is least, M theta = alpha (a - A theta), M the matrix of the norm.
     along = float(theta @ (quadratic.a - quadratic.A @ theta))
     squared = float(np.sum(theta[constraints.penalized] ** 2))
-    argument = Argument()
+    argument = NOTHING
     if squared > 0 and along > 0:
         argument = Argument((Constraint(Role.LOSS, quadratic, limit, LossOrigin()),), np.array([squared / along]))
     return LeastNormFound(math.sqrt(squared), argument)
@@ -167,7 +167,7 @@ def _least_with_unseen(constraints: ConstraintSet, root: float) -> LeastNormFoun
         middle = 0.5 * (low + high)
         low, high = (low, middle) if possible(middle) else (middle, high)
     seen = _least_seen(constraints, (root + low * missed) ** 2)
-    return LeastNormFound(low, Argument() if seen is None else seen.argument)
+    return LeastNormFound(low, NOTHING if seen is None else seen.argument)
 
 
 def _limit(constraints: ConstraintSet) -> float:
@@ -223,10 +223,5 @@ def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: Pointwis
         if boxes:
             constraints = replace(constraints, rows=tuple(boxes))
             upper, lower, tightening = tighten(constraints, upward, downward, inside)
-    loss, least = constraints.evidence[0].squared, constraints.decomposition.least_loss(constraints.norm_bound)
-    around = () if constraints.norm_bound is None else (ball(constraints.penalized, constraints.norm_bound),)
-    argument = Argument(
-        (Constraint(Role.LOSS, loss, least.loss, LossOrigin()), *around), np.array([1.0, least.ball_multiplier][: 1 + len(around)])
-    )
-    least_loss = loss(inside[: len(constraints.penalized)])
-    return Solution(constraints, upper, lower, least_loss, argument, tightening=tightening)
+    least_loss = constraints.evidence[0].squared(inside[: len(constraints.penalized)])
+    return Solution(constraints, upper, lower, least_loss, tightening=tightening)

@@ -18,7 +18,7 @@ from .martingale import azuma, azuma_anytime
 from .member import Member
 from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
-from .sums import RowSums
+from .sums import NO_SUMS, RowSums
 
 DEFAULT_RADIUS = "certified"
 """The radius that is used unless another is named."""
@@ -89,7 +89,7 @@ class Grounds:
     evidence: tuple[Evidence, ...]
     statistic: KernelStatistic
     uses: str
-    sums: RowSums = RowSums()
+    sums: RowSums = NO_SUMS
 
 
 @dataclass(frozen=True)

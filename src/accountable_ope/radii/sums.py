@@ -46,3 +46,6 @@ class RowSums:
     log_determinant: float | None = None
     bootstrap: float | None = None
     cut: CutSums | None = None
+
+
+NO_SUMS = RowSums()

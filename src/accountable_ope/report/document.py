@@ -173,9 +173,7 @@ def _tightening(tightening: Tightening) -> Document:
     return {
         "identification": tightening.identification,
         "evidence": [evidence.name for evidence in tightening.constraints.evidence],
-        "rounds": [
-            {"residual_bound": round_.residual_bound, "variance": round_.variance} for round_ in tightening.rounds
-        ],
+        "rounds": [{"residual_bound": round_.residual_bound, "variance": round_.variance} for round_ in tightening.rounds],
     }
 
 

@@ -125,7 +125,13 @@ def _array(value: Any, where: str) -> FloatArray:
 
 def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     number = {"anyOf": [{"type": "number"}, {"enum": list(_NOT_FINITE)}]}
-    plain = {bool: {"type": "boolean"}, int: {"type": "integer"}, str: {"type": "string"}, float: number, type(None): {"type": "null"}}
+    plain: dict[Any, dict[str, Any]] = {
+        bool: {"type": "boolean"},
+        int: {"type": "integer"},
+        str: {"type": "string"},
+        float: number,
+        type(None): {"type": "null"},
+    }
     if hint == FloatArray:
         definitions["matrix"] = {
             "type": "object",

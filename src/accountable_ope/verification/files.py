@@ -52,7 +52,8 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidFile(f"{name} is not a certificate: its `format` is not {FORMAT!r}.")
     if document.get("version") != VERSION:
-        raise InvalidFile(f"{name} is a certificate of version {document.get('version')!r}; this program reads version {VERSION}.")
+        given = document.get("version")
+        raise InvalidFile(f"{name} is a certificate of version {given!r}; this program reads version {VERSION}.")
     try:
         record: Record = from_json(Record, document)
     except InvalidInput as error:  # an entry that is missing or wrong, or an assumption out of range

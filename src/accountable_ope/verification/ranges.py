@@ -34,8 +34,8 @@ def ellipsoid(bounds: Sequence[Bound], multipliers: Sequence[float]) -> Ellipsoi
     m = len(bounds[0].form.a)
     total = combined(Form.of(np.zeros((m, m)), np.zeros(m), 0.0), bounds, multipliers)
     try:
-        factor = np.linalg.cholesky(total.A)
-        center = np.linalg.solve(total.A, total.a)
+        factor: FloatArray = np.asarray(np.linalg.cholesky(total.A), dtype=np.float64)
+        center: FloatArray = np.asarray(np.linalg.solve(total.A, total.a), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     diagonal = np.diagonal(total.A)
@@ -149,7 +149,7 @@ def ranges_of(record: Record, part: ClassRecord) -> ValueRanges:
 
 
 def rounding_slack(record: Record, part: ClassRecord) -> float:
-    """kernel_error times the square of the largest residual in root mean square: how far rounding moves the loss of the true Q."""
+    """kernel_error times the squared size of residuals: how far rounding moves the loss of the true Q."""
     statistic, penalized = part.statistic, part.penalized
     m = len(penalized)
     scale, target = statistic.column_scale[:m], float(statistic.column_scale[m])

@@ -148,7 +148,7 @@ class TermRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """objective'theta (sign +1 for the upper end, -1 for the lower one) is at most `bound`, by these terms; or the set is empty."""
+    """The largest objective'theta (upper end) or -objective'theta (lower end) is at most `bound`, by these terms."""
 
     status: str
     bound: float

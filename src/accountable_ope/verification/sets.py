@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges
+from ..radii.premises import SPAN_NORM, ClassWords, why_so_large
 from ..radii.registry import Approach, LossKind, RadiusRule, Rests
 from ..validation import FloatArray
 from . import theorems
@@ -59,6 +60,32 @@ class Known:
     variances: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Enlargement:
+    """How much norm, root of the radius, value box and ends grow where m random features stand for a whole RKHS."""
+
+    norm_bound: float
+    root_radius: float
+    slack: float
+
+
+def enlargement(record: Record, part: ClassRecord) -> Enlargement | None:
+    """With a quarter of the features' share of delta for each: Chebyshev for the norm, Markov for value, loss and box.
+
+    ||Q~||^2 <= R^2 + sqrt(C / (delta m)); value and box within R / sqrt(delta m); root loss within (1 + discount) kappa times it.
+    """
+    variance, declared = record.setting.coefficient_variance, record.assumptions.norm_bound
+    if variance is None:
+        return None
+    if not isinstance(declared, float) or not variance >= 0:
+        raise Refuted("random features that stand for an RKHS need a norm bound and a variance")
+    each = record.delta.features / 4 * int(part.penalized.sum())
+    slack, ones = declared / math.sqrt(each), len(part.penalized) + 1
+    kappa = root_of(part.statistic.pair_gram[ones, ones]) / part.statistic.count
+    norm = math.sqrt(declared**2 + math.sqrt(variance / each))
+    return Enlargement(norm, (1 + record.assumptions.discount) * kappa * slack, slack)
+
+
 def ball_radius(record: Record, part: ClassRecord, *, before_data: bool = False) -> float | None:
     """The radius of the ball: declared, a multiple of the least norm, or one that only keeps numbers finite; None: no ball.
 
@@ -67,6 +94,9 @@ def ball_radius(record: Record, part: ClassRecord, *, before_data: bool = False)
     if record.average is not None:
         return relative_values(record.average, part, exact_policy=record.setting.exact_policy).norm_bound
     declared = record.assumptions.norm_bound
+    larger = enlargement(record, part)
+    if larger is not None:
+        return larger.norm_bound
     if isinstance(declared, float):
         return declared
     if isinstance(declared, RelativeNorm) and part.least_norm and not before_data:
@@ -89,7 +119,50 @@ class ClassSet:
 
     @cached_property
     def widths(self) -> Widths:
-        return Widths(self.record.assumptions, self.ranges, self.record.setting.terminates, self.part.cover)
+        return Widths(self.assumptions, self.ranges, self.record.setting.terminates, self.part.cover)
+
+    @cached_property
+    def larger(self) -> Enlargement | None:
+        return enlargement(self.record, self.part)
+
+    @property
+    def slack(self) -> float:
+        """What random features that stand for an RKHS may add to values."""
+        return 0.0 if self.larger is None else self.larger.slack
+
+    @property
+    def name(self) -> str:
+        """How the class is called."""
+        text = self.part.description.text
+        return text if self.larger is None else f"the RKHS of {text}"
+
+    @property
+    def note(self) -> str:
+        """Why the ball is what it is, where it was not declared."""
+        if self.record.average is None:
+            return "" if self.larger is not None else why_so_large(self.record.assumptions.norm_bound, self.part.least_norm)
+        follows = self.norm_bound != self.record.average.norm_bound
+        return SPAN_NORM if follows else why_so_large(self.norm_bound, self.part.least_norm)
+
+    @property
+    def words(self) -> ClassWords:
+        """What premises say of the class."""
+        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized))
+
+    @cached_property
+    def assumptions(self) -> Assumptions:
+        """Those of this class: of an average reward they are those of a value at discount 1."""
+        if self.record.average is None:
+            return self.record.assumptions
+        declared = self.record.average
+        return Assumptions(
+            discount=1.0,
+            reward_range=declared.reward_range,
+            value_range=self.ranges.next_value,
+            norm_bound=declared.norm_bound,
+            reward_noise=declared.reward_noise,
+            terminates=False,
+        )
 
     @property
     def misfit(self) -> float:
@@ -109,7 +182,12 @@ class ClassSet:
 
     @cached_property
     def level(self) -> float:
-        """lambda_K of a radius that is one number."""
+        """The radius of a loss that is one number, with what random features add."""
+        return self._level if self.larger is None else (math.sqrt(self._level) + self.larger.root_radius) ** 2
+
+    @property
+    def _level(self) -> float:
+        """lambda_K."""
         statistic, sums, setting = self.part.statistic, self.part.sums, self.record.setting
         n, sup, delta = statistic.count, statistic.kernel_supremum, self.record.delta.kernel
         width, largest = self.ranges.residual_width, sup * self.ranges.residual_bound**2
@@ -153,7 +231,7 @@ class ClassSet:
         pair, diagonal, ones = statistic.pair_gram, statistic.diag_gram, m + 1
         gap = (1 + self.record.assumptions.discount) * self.misfit
         squared = pair / n**2 if self.rule.loss is LossKind.V else (pair - diagonal) / (n * (n - 1))
-        missed = (_root(pair[-1, -1]) / n, _root(diagonal[-1, -1]) / n) if statistic.has_remainder else (0.0, 0.0)
+        missed = (root_of(pair[-1, -1]) / n, root_of(diagonal[-1, -1]) / n) if statistic.has_remainder else (0.0, 0.0)
         share = self.record.delta.kernel * (0.5 if self.rule.cut else 1.0)
         found = [
             Evidence(
@@ -164,7 +242,7 @@ class ClassSet:
                 reach=math.sqrt(sup),
                 envelope=self._envelope(math.sqrt(sup), self.record.setting.planned, share),
                 missed=missed,
-                gap=(gap * _root(pair[ones, ones]) / n, gap * _root(diagonal[ones, ones]) / n),
+                gap=(gap * root_of(pair[ones, ones]) / n, gap * root_of(diagonal[ones, ones]) / n),
                 rounding=self.rounding,
             )
         ]
@@ -200,7 +278,7 @@ class ClassSet:
         """Whether what is unseen was added as a constant: for a radius that is one number, and little enough."""
         if self.part.unseen is None or self.follows_variance:
             return False
-        return self.radius * self.evidence[0].missed[0] <= NEGLIGIBLE * math.sqrt(self._limit(self.evidence[0], 0.0, None)[1])
+        return self.radius * self.evidence[0].missed[0] <= NEGLIGIBLE * math.sqrt(self._limit(0, 0.0, None)[1])
 
     @property
     def extra_variable(self) -> bool:
@@ -211,7 +289,7 @@ class ClassSet:
     def added(self) -> float:
         """What is added to both ends: what is unseen where it is a constant, and the misfit."""
         unseen = self.radius * self.part.unseen[0] if self.part.unseen is not None and self.unseen_is_constant else 0.0
-        return unseen + self.misfit
+        return unseen + self.misfit + self.slack
 
     def objective(self, sign: float) -> Form:
         """-(sign objective'theta), whose least value is the end with the sign turned; what is unseen helps either end."""
@@ -250,7 +328,7 @@ class ClassSet:
     def _value_box(self) -> Bound:
         moments, m = self.part.moments, len(self.part.penalized)
         low, high = self.ranges.value
-        middle, half = 0.5 * (low + high), 0.5 * (high - low) + self.misfit
+        middle, half = 0.5 * (low + high), 0.5 * (high - low) + self.misfit + self.slack
         form = Form.of(moments[:m, :m], middle * moments[:m, m], middle**2)
         if len(moments) > m + 1:  # around an estimate
             constant = float(moments[m + 1, m + 1] - 2 * middle * moments[m, m + 1])
@@ -287,10 +365,19 @@ class ClassSet:
         )
         return Bound(form, limit * (1 + len(weights) * UNIT))
 
-    def _limit(self, evidence: Evidence, rate: float, known: tuple[float, float] | None) -> tuple[float, float]:
+    @cached_property
+    def _tables(self) -> dict[tuple[int, float, float], theorems.Squared]:
+        """Squared envelopes that were tabulated already."""
+        return {}
+
+    def _limit(self, index: int, rate: float, known: Known | None) -> tuple[float, float]:
         """(rate, limit) of eps'(K - rate D)eps / n^2 <= limit, for the nearest function of the class."""
-        b, largest = (0.0, 0.0) if known is None else (known[0] * evidence.reach, known[1])
-        level = theorems.affine_level(evidence.envelope, b, largest, rate)
+        evidence = self.evidence[index]
+        b, largest = (0.0, 0.0) if known is None else (known.residual_bound * evidence.reach, known.variances[index])
+        key = (index, b, largest)
+        if key not in self._tables:
+            self._tables[key] = theorems.Squared.of(evidence.envelope, b, largest)
+        level = self._tables[key].level(rate)
         limit = level / evidence.count**2 + evidence.rounding * (1 + rate / evidence.count)
         loss, hidden = evidence.gap
         if (loss, hidden) == (0.0, 0.0):
@@ -301,6 +388,10 @@ class ClassSet:
         z = max(loss / math.sqrt(inner), 1e-12) if inner > 0 else 1.0
         return (1 + z) * (1 + y) * rate, (math.sqrt(inner) + loss) ** 2
 
+    def plain_limit(self) -> float:
+        """What the loss is held to by a radius that is one number, what is unseen left out."""
+        return self._limit(0, 0.0, None)[1]
+
     def loss(self, index: int, rate: float, known: Known) -> Bound:
         """One joint constraint of a martingale at a rate q >= 0."""
         if not 0 <= index < len(self.evidence) or not (math.isfinite(rate) and rate >= 0):
@@ -308,7 +399,7 @@ class ClassSet:
         if rate > 0 and not self.rule.joint:
             raise Refuted("its radius has no constraint that follows the variance of each Q")
         evidence = self.evidence[index]
-        rate, limit = self._limit(evidence, rate, (known.residual_bound, known.variances[index]) if self.follows_variance else None)
+        rate, limit = self._limit(index, rate, known if self.follows_variance else None)
         seen = evidence.squared.plus(evidence.variance, -rate) if rate else evidence.squared
         loss, hidden = evidence.missed
         if self.part.unseen is None:
@@ -349,9 +440,11 @@ class ClassSet:
                     bound = self.rows(self.part.rows[term.rows])
                 case _:
                     raise Refuted(f"it names a constraint {term.role!r}")
-            limit = bound.limit if term.limit is None else term.limit
-            if not limit >= bound.limit - 1e-9 * abs(bound.limit):
-                raise Refuted(f"a {term.role} is held to {limit:.6g}, and only {bound.limit:.6g} follows")
+            limit, slack = bound.limit if term.limit is None else term.limit, 1e-9 * abs(bound.limit)
+            # A loss may be held to its least value where that cannot be told from the radius.
+            highest = bound.limit if term.role != "loss" or self.follows_variance else max(bound.limit, self.part.least_loss)
+            if not bound.limit - slack <= limit <= highest + slack + (1e-6 * highest if highest > bound.limit else 0.0):
+                raise Refuted(f"a {term.role} is held to {limit:.6g}, not to {bound.limit:.6g}")
             found.append(Bound(bound.form, max(limit, bound.limit)))
         return found, [term.multiplier for term in terms]
 
@@ -360,7 +453,8 @@ def _form(gram: FloatArray, m: int) -> Form:
     return Form.of(gram[:m, :m], gram[:m, m], float(gram[m, m]))
 
 
-def _root(value: float) -> float:
+def root_of(value: float) -> float:
+    """The root of a sum of squares, which rounding may have made negative."""
     return math.sqrt(max(float(value), 0.0))
 
 

@@ -94,19 +94,31 @@ class Symmetric:
         return u, (2 * logs + 1) / (2 * u)
 
 
-def affine_level(envelope: Envelope, b: float, largest: float, rate: float) -> float:
-    """p with U(b, V)^2 <= p + rate V for every V in [0, largest].
+@dataclass(frozen=True, eq=False)
+class Squared:
+    """U(b, .)^2 on [0, largest], tabulated, and the affine bounds of it."""
 
-    U is concave, so between two points of a grid it lies below its tangent at the left one; the square of that line less rate V
-    is convex, so it is largest at an end.
-    """
-    grid = np.zeros(1)
-    if largest > 0:
-        low = max(1e-9 * largest, 1e-300)
-        grid = np.unique(np.concatenate([np.geomspace(low, max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]))
-    u, slope = envelope.at(b, grid)
-    tangent = (u[:-1] + slope[:-1] * np.diff(grid)) ** 2 - rate * grid[1:]
-    return max(float((u**2 - rate * grid).max()), float(tangent.max(initial=-math.inf)), 0.0)
+    grid: FloatArray
+    u: FloatArray
+    slope: FloatArray
+
+    @classmethod
+    def of(cls, envelope: Envelope, b: float, largest: float) -> Squared:
+        """A table that is dense in logarithms, for small variances, and evenly, for large ones."""
+        grid = np.zeros(1)
+        if largest > 0:
+            low = max(1e-9 * largest, 1e-300)
+            grid = np.unique(np.concatenate([np.geomspace(low, max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]))
+        return cls(grid, *envelope.at(b, grid))
+
+    def level(self, rate: float) -> float:
+        """p with U(b, V)^2 <= p + rate V for every V in [0, largest].
+
+        U is concave, so between two points of the grid it lies below its tangent at the left one; the square of that line less
+        rate V is convex, so it is largest at an end.
+        """
+        tangent = (self.u[:-1] + self.slope[:-1] * np.diff(self.grid)) ** 2 - rate * self.grid[1:]
+        return max(float((self.u**2 - rate * self.grid).max()), float(tangent.max(initial=-math.inf)), 0.0)
 
 
 def azuma(n: int, width: float, supremum: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Proving a certificate again: every number that a result prints follows from its sums, its assumptions and its delta, or is refused.
+"""Proving a certificate again: every number that it claims follows from its sums, assumptions and delta, or it is refused.
 
 Nothing is searched for. Ranges and radii are derived from the assumptions, constraints from the sums, and every bound from the
 multipliers of the certificate, with rounding counted against it.
@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..problem.assumptions import Assumptions, ValueRanges
-from ..problem.statements import Guarantee, Status
-from ..radii.registry import Approach, LossKind, radius_rule
+from ..classes.description import described_class
+from ..classes.function_class import as_class
+from ..errors import InvalidInput
+from ..kernels.description import described_kernel
+from ..problem.assumptions import ValueRanges
+from ..problem.statements import Guarantee, Statement, Status
+from ..radii.premises import Asked, Choice, average_premises, features_premise, value_premises
+from ..radii.registry import Approach, LossKind, Rests, radius_rule
 from .dual import Bound, Form, least_value
 from .ranges import ellipsoid, relative_values
-from .record import FORMAT, VERSION, ClassRecord, DeltaRecord, EndRecord, Record
+from .record import FORMAT, VERSION, DeltaRecord, EndRecord, Record
 from .sets import ClassSet, Known, Refuted, ball_radius
+from .sets import root_of as _root
 
 TOLERANCE = 1e-6
 """How far a reported number may lie from the one that is proved, in units of its size: the rounding of two ways to compute it."""
@@ -75,6 +81,8 @@ class Verification:
         The ends that are proved, with rounding counted outward; NaN where nothing is.
     ranges : ValueRanges or None
     classes : tuple of ClassProof
+    premises : tuple of Statement
+        What it rests on.
 
     Examples
     --------
@@ -95,6 +103,7 @@ class Verification:
     upper: float = math.nan
     ranges: ValueRanges | None = None
     classes: tuple[ClassProof, ...] = ()
+    premises: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return f"Verification({'valid' if self.valid else 'REFUTED'}: {self.message})"
@@ -129,6 +138,8 @@ def verify_record(record: Record) -> Verification:
             return _proved(record)
     except Refuted as reason:
         return Verification(False, f"Not proved: {reason}.")
+    except InvalidInput as error:
+        return Verification(False, f"Not proved: {error}")
     except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError) as error:
         return Verification(False, f"Not proved: its numbers do not fit together ({error}).")
 
@@ -141,7 +152,9 @@ def _proved(record: Record) -> Verification:
     _same(record.radius.guarantee, rule.guarantee.name, "the guarantee")
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         _require(record.assumptions.symmetric_noise, "its radius needs symmetric noise, which is not declared")
-    _check_delta(record.delta, start_is_exact=record.setting.start_is_exact, features=record.setting.coefficient_variance is not None)
+    _check_descriptions(record)
+    through_features = record.setting.coefficient_variance is not None
+    _check_delta(record.delta, start_is_exact=record.setting.start_is_exact, features=through_features)
     sets = [ClassSet(record, part, rule, ball_radius(record, part)) for part in record.classes]
     for each in sets:
         _check_sums(each)
@@ -149,7 +162,7 @@ def _proved(record: Record) -> Verification:
     widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
     ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
     if record.average is not None:
-        _same(record.assumptions, average_assumptions(record, record.classes[widest]), "what is assumed")
+        _same(record.assumptions, sets[widest].assumptions, "what is assumed")
     _near(record.radius.level, proofs[widest].level, "the radius")
     _near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
     _same(record.radius.uses, uses, "what the radius rests on")
@@ -160,18 +173,19 @@ def _proved(record: Record) -> Verification:
     consistent = [proof for proof in proofs if not proof.empty]
     lower = min((proof.lower for proof in consistent), default=math.nan) - start_error
     upper = max((proof.upper for proof in consistent), default=math.nan) + start_error
-    return _check_result(record, ranges, (lower, upper), proofs)
+    premises = _premises(record, sets, ranges)
+    claimed = tuple((each.name, each.text) for each in record.premises)
+    _require(claimed == tuple((each.name, each.text) for each in premises), "the premises are not those that it rests on")
+    return _check_result(record, (lower, upper), Verification(True, "", ranges=ranges, classes=proofs, premises=premises))
 
 
-def _check_result(
-    record: Record, ranges: ValueRanges, unclipped: tuple[float, float], proofs: tuple[ClassProof, ...]
-) -> Verification:
+def _check_result(record: Record, unclipped: tuple[float, float], proved: Verification) -> Verification:
     """The hull of the classes, cut to the range of values, against what is reported."""
-    result, (low, high) = record.result, ranges.value
+    assert proved.ranges is not None
+    result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
     size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
-    for claimed, proved in zip(result.unclipped, unclipped, strict=True):
-        _near(claimed, proved, "an end before it is cut", absolute=TOLERANCE * size)
-    claimed = result.unclipped
+    for end, follows in zip(claimed, unclipped, strict=True):
+        _near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
@@ -188,7 +202,7 @@ def _check_result(
         "the reported ends are not those that were proved",
     )
     _same(result.status, expected[2].name, "the status")
-    return Verification(True, _sentence(record, lower, upper), lower, upper, ranges, proofs)
+    return replace(proved, message=_sentence(record, lower, upper), lower=lower, upper=upper)
 
 
 def _sentence(record: Record, lower: float, upper: float) -> str:
@@ -213,6 +227,20 @@ def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) ->
     _same((delta.kernel, delta.start, delta.features), (left - start, start, of_features), "the shares of delta")
 
 
+def _check_descriptions(record: Record) -> None:
+    """A kernel and classes that can be made again are what their texts say."""
+    if record.kernel.kind:
+        kernel = described_kernel(record.kernel)
+        _same(record.kernel.text, repr(kernel), "the kernel")
+        for part in record.classes:
+            _same(part.nonnegative_kernel, kernel.nonnegative, "whether the kernel has negative values")
+            _same(part.statistic.kernel_supremum, kernel.supremum, "the supremum of the kernel")
+    for part in record.classes:
+        if part.description.kind:
+            _same(part.description.text, repr(as_class(described_class(part.description))), "the class")
+            _same(part.listed, part.description.kind == "TabularFeatures", "whether the class is a list of points")
+
+
 def _check_sums(constraints: ClassSet) -> None:
     """Shapes that fit, and numbers that sums over rows can have."""
     record, part, statistic = constraints.record, constraints.part, constraints.part.statistic
@@ -231,10 +259,9 @@ def _check_sums(constraints: ClassSet) -> None:
     for gram in (statistic.pair_gram, statistic.diag_gram):
         _require(np.isfinite(gram).all() and np.allclose(gram, gram.T, rtol=1e-9, atol=1e-300), "a matrix is not symmetric")
     declared = record.assumptions.norm_bound
-    if constraints.record.setting.coefficient_variance is None and isinstance(declared, float) and record.average is None:
-        _same(part.norm_bound, declared, "the norm bound")
-    else:
-        _same(part.norm_bound, constraints.norm_bound, "the norm bound")
+    as_declared = isinstance(declared, float) and record.average is None
+    _same(part.norm_bound, declared if as_declared else constraints.norm_bound, "the norm bound")
+    _same(part.note, constraints.note, "the note on the norm bound")
 
 
 def _prove_class(constraints: ClassSet) -> ClassProof:
@@ -323,7 +350,8 @@ def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequen
 
 def _check_empty(end: EndRecord, bounds: list[Bound], multipliers: list[float]) -> None:
     """sum_j alpha_j (q_j - limit_j) > 0 everywhere: no theta meets all of them. The bound is the least loss that this proves."""
-    _require(bool(end.terms) and end.terms[0].role == "loss" and multipliers[0] == 1.0, "a proof of emptiness begins with the loss")
+    first = bool(end.terms) and end.terms[0].role == "loss" and multipliers[0] == 1.0
+    _require(first, "a proof of emptiness begins with the loss")
     m = len(bounds[0].form.a)
     nothing = Form.of(np.zeros((m, m)), np.zeros(m), 0.0)
     value = least_value(nothing, bounds, multipliers)
@@ -335,33 +363,36 @@ def _check_least_norm(constraints: ClassSet) -> None:
     """A lower bound of the norm of every function that is consistent with the data."""
     part = constraints.part
     if part.least_norm is None or part.least_norm == 0:
-        _require(
-            part.least_norm is not None or not part.least_norm_terms, "a least norm that is not known has no proof"
-        )
         return
-    record = constraints.record
+    record, evidence = constraints.record, constraints.evidence[0]
     loose = ClassSet(record, part, constraints.rule, ball_radius(record, part, before_data=True))
-    bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
-    mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
+    if part.unseen is not None and not constraints.follows_variance:
+        # One of norm r has coordinates of norm at most r, with a root loss larger by at most r times what is missed.
+        root = math.sqrt(loose.plain_limit()) + part.least_norm * evidence.missed[0]
+        bounds, multipliers = [Bound(evidence.squared, root**2)], [term.multiplier for term in part.least_norm_terms]
+        mask = part.penalized
+    else:
+        bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
+        mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
     value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
-    proved = math.sqrt(max(value, 0.0))
-    _near(part.least_norm, proved, "the least norm", absolute=TOLERANCE * max(map(abs, constraints.ranges.value)))
+    size = TOLERANCE * max(map(abs, constraints.ranges.value))
+    _near(part.least_norm, math.sqrt(max(value, 0.0)), "the least norm", absolute=size)
 
 
 def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: float) -> float:
     """The least loss over ball and box, and the residuals where it is least within the ball; that least loss within the ball."""
     part, evidence = constraints.part, constraints.evidence[0]
     size = max(TOLERANCE * (abs(evidence.squared.a0) + evidence.rounding), 1e-4 * level)
-    if part.least_loss_terms and math.isfinite(part.least_loss):
+    if constraints.follows_variance:
+        _near(part.least_loss, _least_in_ball(constraints), "the least loss", absolute=size)
+    elif math.isfinite(part.least_loss):
+        _require(bool(part.least_loss_terms), "the least loss has no proof")
         first, others = part.least_loss_terms[0], part.least_loss_terms[1:]
         _require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
-        if constraints.follows_variance:
-            proved = _least_in_ball(constraints)
-        else:
-            goal = constraints.loss(first.evidence, first.rate, known[0]).form
-            proved = least_value(goal, *constraints.bounds(others, known))
-            if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
-                proved = max(proved, 0.0)
+        goal = constraints.loss(first.evidence, first.rate, known[0]).form
+        proved = least_value(goal, *constraints.bounds(others, known))
+        if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
+            proved = max(proved, 0.0)
         _near(part.least_loss, proved, "the least loss", absolute=size)
     if math.isnan(part.ball_multiplier):
         return -math.inf
@@ -369,7 +400,11 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
     _near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
     expected = math.nan
     if constraints.rule.loss is LossKind.V and part.unseen is None:
-        expected = evidence.variance(part.inside)
+        # Residuals below 1e-7 of what they are differences of are rounding, and so is a loss that rounding alone could make.
+        scale, m = part.statistic.column_scale, len(part.penalized)
+        tau = 1e-7 * float(scale[m] + scale[:m] @ np.abs(part.inside))
+        ones = _root(part.statistic.diag_gram[m + 1, m + 1]) / part.statistic.count
+        expected = max(evidence.variance(part.inside), 0.0) + (tau * ones) ** 2 + evidence.rounding
     _near(part.chance_loss, expected, "the loss that chance alone would give")
     return least
 
@@ -396,8 +431,12 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
     ones = len(part.penalized) + 1
     kappa = math.sqrt(max(float(statistic.pair_gram[ones, ones]), 0.0)) / statistic.count
     expected = 0.0
-    of_kernel = constraints.rule.loss is LossKind.V and constraints.rule.approach is not Approach.SELF_NORMALIZED
-    if empty and of_kernel and part.nonnegative_kernel and kappa > 0:
+    rule, widths = constraints.rule, constraints.widths
+    of_kernel = rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
+    # A constant that rests on a range which only functions of the class have says nothing about Q.
+    of_class = rule.approach is not Approach.CONSTANT and not constraints.follows_variance
+    of_class = of_class and rule.rests is Rests.WIDTH and widths.before_data() < widths.declared
+    if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0:
         width = constraints.ranges.residual_width
         largest = evidence.level(width, (width * evidence.reach) ** 2 / evidence.count)
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
@@ -417,18 +456,24 @@ def _check_identification(constraints: ClassSet) -> None:
     _near(part.identification, expected, "the identification", absolute=1e-9)
 
 
-def average_assumptions(record: Record, part: ClassRecord) -> Assumptions:
-    """An average reward as the assumptions of a value at discount 1."""
-    assert record.average is not None
-    values = relative_values(record.average, part, exact_policy=record.setting.exact_policy)
-    return Assumptions(
-        discount=1.0,
-        reward_range=record.average.reward_range,
-        value_range=values.ranges.next_value,
-        norm_bound=record.average.norm_bound,
-        reward_noise=record.average.reward_noise,
-        terminates=False,
+def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> tuple[Statement, ...]:
+    """What the result rests on."""
+    setting, words = record.setting, [each.words for each in sets]
+    if record.average is not None:
+        exact = setting.exact_policy
+        spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in sets]
+        return average_premises(record.average, words, spans, kernel=record.kernel.text, exact_policy=exact)
+    asked = Asked(record.assumptions, ranges, setting.terminates, setting.exact_policy, setting.start_is_exact, record.data.rows)
+    found = value_premises(
+        asked,
+        words,
+        sets[0].rule,
+        kernel=record.kernel.text,
+        anchored=setting.anchored,
+        chosen=Choice(setting.earlier_rows, setting.kernel_chosen),
+        planned=setting.planned if setting.growing else None,
     )
+    return found if setting.coefficient_variance is None else (*found, features_premise(setting.coefficient_variance))
 
 
 def _require(condition: bool | np.bool_, otherwise: str) -> None:
@@ -442,7 +487,7 @@ def _same(claimed: object, derived: object, what: str) -> None:
 
 
 def _near(claimed: float, derived: float, what: str, absolute: float = 0.0) -> None:
-    if math.isnan(claimed) and math.isnan(derived) or claimed == derived:
+    if (math.isnan(claimed) and math.isnan(derived)) or claimed == derived:
         return
     if not abs(claimed - derived) <= max(TOLERANCE * abs(derived), absolute):
         raise Refuted(f"{what} is {derived:.9g}, not {claimed:.9g}")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
+from ..problem.average_reward import AverageReward
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, premise
-from ..radii.registry import Approach, RadiusRule, Rests
 from ..validation import whole
-from .interval import ClassCertificates
+from .registry import Approach, RadiusRule, Rests
 
 ORDER = premise(
     "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
@@ -41,7 +41,7 @@ class Choice:
 
     Examples
     --------
-    >>> from accountable_ope.bounds.premises import Choice
+    >>> from accountable_ope.radii.premises import Choice
     >>> Choice(earlier_rows=200).words(for_kernel=True)
     'chosen on the first 200 rows, which the bound does not use'
     """
@@ -71,9 +71,37 @@ class Choice:
 BEFORE_THE_DATA = Choice()
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What premises say of a problem: its assumptions, what follows from them, and how exactly policy and start are known."""
+
+    assumptions: Assumptions
+    ranges: ValueRanges
+    terminates: bool
+    exact_policy: bool
+    start_is_exact: bool
+    rows: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Asked:
+        """What a problem asks."""
+        exact, start = problem.policy.exact, problem.start_is_exact
+        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, len(problem.data))
+
+
+@dataclass(frozen=True)
+class ClassWords:
+    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has."""
+
+    features: str
+    norm_bound: float | None
+    note: str
+    dimension: int
+
+
 def value_premises(
-    problem: Problem,
-    parts: Sequence[ClassCertificates],
+    problem: Asked,
+    parts: Sequence[ClassWords],
     rule: RadiusRule,
     *,
     kernel: str,
@@ -102,14 +130,14 @@ def value_premises(
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
     premises.append(FIXED_SIZE if planned is None else planned_size(planned))
-    if not problem.policy.exact:
+    if not problem.exact_policy:
         premises.append(DRAWN_ACTIONS)
     if not problem.start_is_exact:
         premises.append(SAMPLED_STARTS)
-    return (*premises, *chosen.premises(len(problem.data)))
+    return (*premises, *chosen.premises(problem.rows))
 
 
-def ending_premises(problem: Problem) -> list[Statement]:
+def ending_premises(problem: Asked) -> list[Statement]:
     """How episodes end, which the range of values and the residuals of terminated rows rest on."""
     facts, premises = problem.assumptions, []
     if facts.terminal_reward:
@@ -163,9 +191,13 @@ def one_step_counts(facts: Assumptions, ranges: ValueRanges, *, terminates: bool
 
 def reward_premise(facts: Assumptions) -> Statement:
     """The declared range of the rewards."""
-    low, high = facts.reward_range
-    noise = "it may be random given (s, a)." if facts.reward_noise else "it is a function of (s, a)."
-    return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {noise}", ("low", low), ("high", high))
+    return _rewards(facts.reward_range, noise=facts.reward_noise)
+
+
+def _rewards(reward_range: tuple[float, float], *, noise: bool) -> Statement:
+    low, high = reward_range
+    how = "it may be random given (s, a)." if noise else "it is a function of (s, a)."
+    return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {how}", ("low", low), ("high", high))
 
 
 def counted_norm(dimension: int, ranges: ValueRanges) -> float:
@@ -173,9 +205,9 @@ def counted_norm(dimension: int, ranges: ValueRanges) -> float:
     return math.sqrt(dimension) * max(map(abs, ranges.value))
 
 
-def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassCertificates]) -> list[Statement]:
+def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassWords]) -> list[Statement]:
     """Where the norm bound allows larger coefficients than rounding is counted for, that they are not that large."""
-    counted = max(counted_norm(part.statistic.dimension, ranges) for part in parts)
+    counted = max(counted_norm(part.dimension, ranges) for part in parts)
     if isinstance(facts.norm_bound, float) and facts.norm_bound <= counted:
         return []
     text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."
@@ -189,7 +221,7 @@ def kernel_premise(kernel: str, chosen: Choice = BEFORE_THE_DATA) -> Statement:
 
 
 def class_premises(
-    facts: Assumptions, parts: Sequence[ClassCertificates], what: str, chosen: Choice = BEFORE_THE_DATA
+    facts: Assumptions, parts: Sequence[ClassWords], what: str, chosen: Choice = BEFORE_THE_DATA
 ) -> list[Statement]:
     """That the class contains Q, and its norm."""
     classes = " or ".join(part.features for part in parts)
@@ -209,3 +241,56 @@ def class_premises(
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
     return premises
+
+
+def why_so_large(declared: float | RelativeNorm | None, least_norm: float | None) -> str:
+    """Why the ball is the one that only keeps the numbers finite; nothing where a bound was declared, or follows."""
+    if isinstance(declared, float) or (declared is not None and least_norm):
+        return ""
+    if declared is None:
+        return "none was declared"
+    why = "a constant Q is consistent with the data" if least_norm == 0.0 else "no Q of the class is consistent with the data"
+    return f"a multiple of the least norm bounds nothing here, since {why}"
+
+
+SPAN_NORM = "The norm bound follows from the span of Q over the listed points."
+
+
+def average_premises(
+    declared: AverageReward, parts: Sequence[ClassWords], spans: Sequence[float], *, kernel: str, exact_policy: bool
+) -> tuple[Statement, ...]:
+    """What an interval for an average reward rests on; spans: of the relative values, one per class."""
+    found = [
+        ORDER,
+        _rewards(declared.reward_range, noise=declared.reward_noise),
+        premise(
+            "average",
+            "The process goes on forever, and under the target policy its long-run average reward is the same from every state.",
+        ),
+    ]
+    if declared.value_span is not None:
+        text = f"The relative value V of the target policy differs by at most {declared.value_span:g} between states."
+        found.append(premise("value-span", text, ("span", declared.value_span)))
+    names = " or ".join(part.features for part in parts)
+    text = f"Q plus some constant lies in the class of {names}, chosen without looking at these data."
+    found.append(premise("class", text, ("class", names)))
+    if declared.norm_bound is not None:
+        text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
+        found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))
+    elif any(part.norm_bound is None for part in parts):
+        text = "No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span."
+        found.append(premise("rounding", text))
+    what = "V" if exact_policy else "Q"
+    shown = " or ".join(dict.fromkeys(f"{span:.4g}" for span in spans))
+    text = f"From these follows: {what} has a span of at most {shown}; a constant of Q cancels and is left out."
+    drawn = () if exact_policy else (DRAWN_ACTIONS,)
+    return (*found, premise("span", text), kernel_premise(kernel), *drawn, FIXED_SIZE)
+
+
+def features_premise(coefficient_variance: float) -> Statement:
+    """What random features that stand for an RKHS need."""
+    text = (
+        f"The variance of the squared coefficients of Q is at most {coefficient_variance:g}, as declared; the features were "
+        "drawn at random, independently of the data and of the start states."
+    )
+    return premise("random-features", text, ("coefficient_variance", coefficient_variance))
