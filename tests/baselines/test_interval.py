@@ -164,3 +164,56 @@ def test_bad_choices_are_one_sentence(choices, message):
     facts = {"behavior": mdp.policy(logged), "discount": 0.0, "reward_range": (0, 1), "horizon": 1} | choices
     with pytest.raises(aope.InvalidInput, match=message):
         aope.baselines.importance_sampling_interval(data, mdp.policy(target), **facts)
+
+
+def declared(mdp, steps, data, target, logged, facts, **choices):
+    return aope.baselines.importance_sampling_interval(
+        data, mdp.policy(target), behavior=mdp.policy(logged), horizon=steps, assumptions=facts, delta=DELTA, **choices
+    )
+
+
+@pytest.mark.parametrize("estimator", ["per-decision", "trajectory"])
+@pytest.mark.parametrize("method", METHODS)
+def test_declared_assumptions_are_honored_and_the_interval_covers(method, estimator):
+    """Only the end pays: the range of returns is that of one payment, not of six; a value range cuts the ends."""
+    mdp, steps, episodes = PROBLEMS["clinic"]
+    target, logged = tilted(mdp, 3)
+    truth, rng = value_over(mdp, target, steps), np.random.default_rng(5)
+    facts = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), terminal_reward=True)
+    narrow = aope.Assumptions(mdp.discount, (0, 1), (0.0, 0.97), terminal_reward=True, horizon=steps)
+    misses, plain, sharp = 0, [], []
+    for _ in range(100):
+        data = mdp.sample_trajectories(logged, episodes, steps, rng)
+        plain.append(interval(mdp, steps, data, target, logged, method=method, estimator=estimator))
+        sharp.append(declared(mdp, steps, data, target, logged, facts, method=method, estimator=estimator))
+        misses += truth not in sharp[-1]
+    assert misses <= binom.ppf(0.999, 100, DELTA)
+    assert np.mean([each.width for each in sharp]) < 0.7 * np.mean([each.width for each in plain])
+    assert all(0 <= each.lower <= each.upper <= 1 for each in sharp)
+    cut = declared(mdp, steps, data, target, logged, narrow, method=method, estimator=estimator)
+    assert cut.upper == min(sharp[-1].upper, 0.97) and cut.return_range == (0, 0.97)
+    assert {"terminal-reward", "values"} <= {statement.name for statement in cut.premises}
+
+
+def test_a_value_range_allows_for_what_comes_after_the_horizon():
+    mdp, steps, episodes = PROBLEMS["chain"]
+    target, logged = tilted(mdp, 3)
+    data = mdp.sample_trajectories(logged, episodes, steps, np.random.default_rng(6))
+    facts = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), value_range=(1.0, 4.0))
+    assert declared(mdp, steps, data, target, logged, facts).return_range == (0.0, pytest.approx(4.0))
+    assert 4.0 * 0.9**5 > 1.0  # so low says nothing here, and does where the horizon is long
+    ended = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), value_range=(1.0, 4.0), horizon=5)
+    assert declared(mdp, steps, data, target, logged, ended).return_range == (1.0, 4.0)
+
+
+def test_what_contradicts_the_assumptions_is_refused_here_too():
+    mdp, steps, episodes = PROBLEMS["chain"]
+    target, logged = tilted(mdp, 3)
+    data = mdp.sample_trajectories(logged, episodes, steps, np.random.default_rng(6))
+    facts = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), terminal_reward=True)
+    with pytest.raises(aope.InvalidInput, match="only the end of an episode pays"):
+        declared(mdp, steps, data, target, logged, facts)
+    with pytest.raises(aope.InvalidInput, match="not both"):
+        declared(mdp, steps, data, target, logged, facts, discount=0.9)
+    with pytest.raises(aope.InvalidInput, match="`discount` and `reward_range` are needed"):
+        declared(mdp, steps, data, target, logged, None)

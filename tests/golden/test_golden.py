@@ -17,9 +17,18 @@ REFUSED = {
 }
 """Results that were given and are refused now: their guarantee was false."""
 
+WRITTEN_ANEW = {
+    "bound regulator-sampled hoeffding": "actions at start states are drawn apart from those at next states",
+    "bound regulator-sampled azuma": "likewise",
+    "bound regulator-sampled certified": "likewise",
+    "selected certified": "the earlier rows end at the first beginning of an episode from the wanted row on, not at the nearest",
+    "finite features azuma": "a fourth event has its share of delta, and the value box is wider",
+}
+"""Results whose numbers were false or had to change with what was, and are now those of the code that gave the reason."""
+
 
 def test_there_are_enough_of_them():
-    assert len(GOLDEN) >= 80 and set(GOLDEN) == set(CASES) and set(REFUSED) < set(CASES)
+    assert len(GOLDEN) >= 80 and set(GOLDEN) == set(CASES) and set(REFUSED) | set(WRITTEN_ANEW) < set(CASES)
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name not in REFUSED])

@@ -11,18 +11,22 @@ normalized return. Both
 
 are at least 0 and have the mean (J - Rmin) / (Rmax - Rmin). Mirrored, with 1 - R and rmax - r_t, they have the mean
 (Rmax - J) / (Rmax - Rmin): a lower bound of that mean is an upper bound of J.
+
+Where only the end of an episode pays, the return is discount^t r of its last step, so it lies in the hull of 0 and [rmin, rmax],
+however long T is. Nothing is paid before, so the weight of the whole episode is that of its one payment: both are X = w R.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
+from ..problem.contradictions import check_last_pays
 from ..problem.policy import Policy
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, plural, same_rows, vector, whole
@@ -95,6 +99,7 @@ def episode_returns(
     discount: float,
     reward_range: Range,
     horizon: int,
+    terminal_reward: bool = False,
 ) -> EpisodeReturns:
     """The weighted returns of all episodes over `horizon` steps.
 
@@ -112,6 +117,8 @@ def episode_returns(
         Every reward lies in it; also 0, where episodes terminate.
     horizon : int
         T. Later rows are not used; an episode that is shorter must have terminated.
+    terminal_reward : bool
+        Only the transition that ends an episode pays.
 
     Returns
     -------
@@ -134,10 +141,12 @@ def episode_returns(
     10
     """
     steps = whole(horizon, "horizon", least=1)
-    low, high = return_range(discount, reward_range, steps)
+    low, high = return_range(discount, reward_range, steps, terminal_reward=terminal_reward)
     smallest, largest = ordered_pair(reward_range, "reward_range")
     order, first, lengths = _episodes(data, steps)
     _check_rewards(data, (smallest, largest))
+    if terminal_reward:
+        check_last_pays(data)
     log_ratios = _log_ratios(data, policy, behavior)[order]
     rewards = data.rewards[order]
 
@@ -157,11 +166,12 @@ def episode_returns(
     x += _weighted(log_weights, -smallest * left)
     mirrored += _weighted(log_weights, largest * left)
     samples = Samples(frozen(np.minimum(x, LARGEST)), frozen(np.minimum(mirrored, LARGEST)))
-    return EpisodeReturns(frozen(returns), frozen(log_weights), samples, (low, high))
+    found = EpisodeReturns(frozen(returns), frozen(log_weights), samples, (low, high))
+    return replace(found, per_decision=found.whole_trajectory) if terminal_reward else found
 
 
-def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
-    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps.
+def return_range(discount: float, reward_range: Range, horizon: int, *, terminal_reward: bool = False) -> Range:
+    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps; with 0, where only the end pays.
 
     Parameters
     ----------
@@ -171,6 +181,8 @@ def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
         low < high.
     horizon : int
         T, at least 1.
+    terminal_reward : bool
+        Only the transition that ends an episode pays.
 
     Returns
     -------
@@ -193,7 +205,7 @@ def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
     if low == high:
         raise InvalidInput(f"`reward_range` must have low < high: otherwise every return is known. Got {reward_range!r}.")
     total = _total(discount, whole(horizon, "horizon", least=1))
-    return low * total, high * total
+    return (min(low, 0.0), max(high, 0.0)) if terminal_reward else (low * total, high * total)
 
 
 def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:

@@ -9,12 +9,14 @@ from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
+from ..problem.assumptions import Assumptions, value_ranges
+from ..problem.contradictions import check_data, may_end
 from ..problem.policy import Policy
 from ..problem.statements import Guarantee, Statement, Status, premise
 from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, hcope_interval
-from .importance_sampling import Range, episode_returns, truncation_gap
+from .importance_sampling import Range, episode_returns, return_range, truncation_gap
 
 METHODS = {"betting": betting_interval, "hcope": hcope_interval}
 """Intervals by name, for the normalized return."""
@@ -93,9 +95,10 @@ def importance_sampling_interval(
     policy: Policy,
     *,
     behavior: ArrayLike | Policy,
-    discount: float,
-    reward_range: Range,
+    discount: float | None = None,
+    reward_range: Range | None = None,
     horizon: int,
+    assumptions: Assumptions | None = None,
     method: str = "betting",
     estimator: str = "per-decision",
     delta: float = 0.1,
@@ -113,12 +116,14 @@ def importance_sampling_interval(
         The target policy, over a finite action set.
     behavior : array (n,) or Policy
         pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
-    discount : float
+    discount : float, optional
         In [0, 1].
-    reward_range : tuple of two floats
+    reward_range : tuple of two floats, optional
         Every reward lies in it; also 0, where episodes terminate.
     horizon : int
         Later rows are not used; an episode that is shorter must have terminated.
+    assumptions : Assumptions, optional
+        In the place of discount and reward range, to honor a declared `terminal_reward` and `value_range` too.
     method : str
         "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
     estimator : str
@@ -154,33 +159,77 @@ def importance_sampling_interval(
         raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     if estimator not in ESTIMATORS:
         raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
-    returns = episode_returns(data, policy, behavior, discount=discount, reward_range=reward_range, horizon=horizon)
+    facts = _declared(assumptions, discount, reward_range, horizon)
+    if assumptions is not None:
+        check_data(data, facts)
+    returns = episode_returns(
+        data,
+        policy,
+        behavior,
+        discount=facts.discount,
+        reward_range=facts.reward_range,
+        horizon=horizon,
+        terminal_reward=facts.terminal_reward,
+    )
     samples = returns.per_decision if estimator == "per-decision" else returns.whole_trajectory
     low, high = METHODS[method](samples, level)
     least, most = returns.return_range
+    lowest, highest = _possible_returns(facts, returns.return_range, horizon, terminates=may_end(data, facts))
     return BaselineInterval(
-        lower=least + low * (most - least),
-        upper=least + high * (most - least),
+        lower=max(least + low * (most - least), lowest),
+        upper=min(least + high * (most - least), highest),
         method=f"{method}, {estimator}",
         delta=level,
         episodes=len(returns),
         estimand=f"Return of the target policy over {horizon} steps",
         count=len(data),
-        return_range=returns.return_range,
-        premises=_premises(method, discount, reward_range, horizon),
+        return_range=(lowest, highest),
+        premises=_premises(method, facts, horizon),
     )
 
 
-def _premises(method: str, discount: float, reward_range: Range, horizon: int) -> tuple[Statement, ...]:
-    gap = truncation_gap(discount, reward_range, horizon)
+def _declared(assumptions: Assumptions | None, discount: float | None, reward_range: Range | None, horizon: int) -> Assumptions:
+    """What was declared, one way or the other; a return over T steps is that of an episode which ends then."""
+    if assumptions is not None:
+        if discount is not None or reward_range is not None:
+            raise InvalidInput("Give `assumptions`, or `discount` and `reward_range`, not both.")
+        return assumptions
+    if discount is None or reward_range is None:
+        raise InvalidInput("`discount` and `reward_range` are needed, or `assumptions`, which have them.")
+    return_range(discount, reward_range, horizon)  # what is wrong with them is said in its words
+    return Assumptions(discount=discount, reward_range=reward_range, horizon=horizon)
+
+
+def _possible_returns(facts: Assumptions, returns: Range, horizon: int, *, terminates: bool) -> Range:
+    """J = V - discount^T E[V of what is left], with V in the declared range, and 0 after the end of an episode."""
+    if facts.value_range is None:
+        return returns
+    low, high = value_ranges(facts, terminates=terminates).value
+    left = _left(facts, horizon)
+    return (max(returns[0], low - left * max(high, 0.0)), min(returns[1], high - left * min(low, 0.0)))
+
+
+def _left(facts: Assumptions, horizon: int) -> float:
+    """discount^T, or 0 where every episode has ended by then."""
+    return 0.0 if facts.horizon is not None and facts.horizon <= horizon else facts.discount**horizon
+
+
+def _premises(method: str, facts: Assumptions, horizon: int) -> tuple[Statement, ...]:
+    (low, high), declared = facts.reward_range, []
+    gap = truncation_gap(facts.discount, facts.reward_range, horizon)
+    if facts.terminal_reward:
+        declared.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+        gap = min(gap, _left(facts, horizon) * max(abs(low), abs(high)))
+    if facts.value_range is not None:
+        least, most = facts.value_range
+        declared.append(premise("values", f"The value of the target policy lies in [{least:g}, {most:g}], as declared."))
+        gap = min(gap, _left(facts, horizon) * max(abs(least), abs(most)))
     beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
     return (
         premise("behavior", "The behavior probabilities are those with which the actions were drawn."),
         premise("episodes", _EPISODES[method]),
-        premise(
-            "rewards",
-            f"Every reward lies in [{reward_range[0]:g}, {reward_range[1]:g}]; after the end of an episode nothing is paid.",
-        ),
+        premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; after the end of an episode nothing is paid."),
+        *declared,
         premise("horizon", f"The estimand is the return over {horizon} steps; the value forever differs from it {beyond}."),
         premise("fixed-size", "The number of episodes was not chosen by looking at them."),
     )

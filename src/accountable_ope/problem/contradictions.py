@@ -37,13 +37,7 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
     """
     check_rewards(data, assumptions.reward_range)
     if assumptions.terminal_reward:
-        paid = (data.rewards != 0) & ~data.terminated
-        if paid.any():
-            row = int(np.argmax(paid))
-            raise InvalidInput(
-                f"`terminal_reward=True` says that only the end of an episode pays, but row {row} is not terminated and pays "
-                f"{data.rewards[row]:g}."
-            )
+        check_last_pays(data)
     if assumptions.terminates is False and data.terminated.any():
         raise InvalidInput(f"`terminates=False`, but row {int(np.argmax(data.terminated))} is terminated.")
     if assumptions.discount == 1 and not (data.terminated.any() or assumptions.terminates):
@@ -68,6 +62,17 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
         _check_values(data, assumptions)
     if assumptions.one_step_range is not None:
         _check_one_step(data, assumptions, assumptions.one_step_range)
+
+
+def check_last_pays(data: Transitions) -> None:
+    """Raise where a row pays that does not end its episode."""
+    paid = (data.rewards != 0) & ~data.terminated
+    if paid.any():
+        row = int(np.argmax(paid))
+        raise InvalidInput(
+            f"`terminal_reward=True` says that only the end of an episode pays, but row {row} is not terminated and pays "
+            f"{data.rewards[row]:g}."
+        )
 
 
 def may_end(data: Transitions, assumptions: Assumptions) -> bool:

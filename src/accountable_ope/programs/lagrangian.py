@@ -1,18 +1,36 @@
-"""Programs with quadratic constraints, and the bound that any multipliers give."""
+"""Programs with quadratic constraints, and the bound that any multipliers give.
+
+Rounding is counted by the sizes of what is added up, before anything cancels. A matrix summed from J terms is off by at most
+E, |E| <= u B entry by entry, with B = |A_0| + sum_j alpha_j |A_j| and u = (J + 2) units in the last place; so is the vector, with
+e, |e| <= u b. Where little cancels, that moves the bound by |theta|'|E||theta| + 2 |e|'|theta|, as the rounding of a Cholesky
+factorization does. Where much does, E may decide whether H is positive definite. Let T be the diagonal matrix of the row sums of
+u B (in units where H has a diagonal of ones): E >= -T, and (h + e)'(P + T)^{-1}(h + e) <= h'P^{-1}h + e'T^{-1}e for P > 0. So
+with P = H - 2T, as computed, in the place of H,
+
+    inf_theta q0 + sum_j alpha_j (q_j - limit_j) >= constant - h'P^{-1}h - e'T^{-1}e - u |constant|
+
+holds for the exact sums, however much cancels: where P is not positive definite, nothing is proved.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
 from ..validation import BoolArray, FloatArray
 from .quadratic import Quadratic
 
-ROUNDING = 8 * float(np.finfo(np.float64).eps)
+UNIT = float(np.finfo(np.float64).eps)
+ROUNDING = 8 * UNIT
 """Relative to the size of what is added up: a generous share for the rounding of a short sum of products."""
+
+CANCELS = 4
+"""Where H has no entry that cancels, scaled to a diagonal of ones, the row sums of its terms are at most m; beyond so many times
+that, what cancels is counted in full."""
 
 
 class Role(Enum):
@@ -131,16 +149,19 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     # of SciPy's own functions take longer than the work on a small matrix.
     from scipy.linalg.lapack import dpotrf, dtrtrs
 
-    H, h, constant, magnitude = _combine(objective, constraints, multipliers)
+    total = _combine(objective, constraints, multipliers)
+    H, h = total.H, total.h
     diagonal = np.diagonal(H).copy()
     # A coordinate that appears nowhere (an action never logged, say) is harmless when the objective ignores it too.
-    absent = (diagonal == 0) & (h == 0) & ~H.any(axis=0)
+    absent = (total.h_size == 0) & ~total.H_size.any(axis=0)
     diagonal[absent] = 1.0
     if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
         return None
     scale = 1 / np.sqrt(diagonal)
     H = scale[:, None] * H * scale
-    H[np.diag_indices_from(H)] = 1.0
+    rows = np.maximum(scale * (total.H_size @ scale), 1.0)
+    cancels = float(rows.max(initial=0.0)) > CANCELS * len(h)
+    H[np.diag_indices_from(H)] = 1.0 - 2 * total.unit * rows if cancels else 1.0
     # H is symmetric: its transpose has the order of LAPACK and needs no copy.
     factor, failed = dpotrf(H.T, lower=1, overwrite_a=1)
     if failed:
@@ -149,10 +170,16 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     theta = scale * dtrtrs(factor, y, lower=1, trans=1)[0]
     quadratic_part = float(y @ y)
     # A Cholesky factorization is exact for a matrix within about m units in the last place of H, entry by entry.
-    size = magnitude + quadratic_part + len(h) * float(diagonal @ theta**2)
-    if not math.isfinite(size):
+    lengths = diagonal * theta**2
+    size = total.size + quadratic_part + len(h) * float(lengths.sum())
+    lost = ROUNDING * size
+    if cancels:
+        lost += total.unit * (total.size + float(((scale * total.h_size) ** 2 / rows).sum()))
+    else:
+        lost += total.unit * (float(np.maximum(rows - len(h), 0.0) @ lengths) + 2 * float(total.h_size @ np.abs(theta)))
+    if not math.isfinite(size + lost):
         return None
-    return Lagrangian(constant - quadratic_part - ROUNDING * size, theta, size, factor, scale)
+    return Lagrangian(total.constant - quadratic_part - lost, theta, size, factor, scale)
 
 
 def lagrangian_value(
@@ -161,36 +188,55 @@ def lagrangian_value(
     """(value, magnitude) of the Lagrangian bound, also on the border where the matrix is singular.
 
     A direction with an eigenvalue at the level of rounding counts as flat; the bound is minus infinity when the linear part
-    has a share above `tolerance` in it, or when an eigenvalue is truly negative.
+    has a share above `tolerance` in it, when an eigenvalue is truly negative, or when so much cancels that flat means nothing.
     """
     found = lagrangian(objective, constraints, multipliers)
     if found is not None:
         return found.value, found.magnitude
-    H, h, constant, magnitude = _combine(objective, constraints, multipliers)
+    total = _combine(objective, constraints, multipliers)
+    H, h = total.H, total.h
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    cut = 64 * len(H) * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+    cut = 64 * len(H) * UNIT * float(np.abs(values).max(initial=0.0))
+    noise = total.unit * float(total.H_size.sum(axis=1).max(initial=0.0))
     components = vectors.T @ h
     flat = values <= cut
-    if (values < -cut).any() or float(np.abs(components[flat]).max(initial=0.0)) > tolerance * float(np.linalg.norm(h)):
-        return -math.inf, magnitude
+    if (
+        noise > cut
+        or (values < -cut).any()
+        or float(np.abs(components[flat]).max(initial=0.0)) > tolerance * float(np.linalg.norm(h))
+    ):
+        return -math.inf, total.size
     quadratic_part = float(components[~flat] ** 2 @ (1 / values[~flat]))
-    size = magnitude + len(h) * quadratic_part
-    return constant - quadratic_part - ROUNDING * size, size
+    theta = np.abs(vectors[:, ~flat] @ (components[~flat] / values[~flat]))
+    summing = total.size + float(theta @ total.H_size @ theta) + 2 * float(total.h_size @ theta)
+    solving = len(h) * quadratic_part
+    return total.constant - quadratic_part - ROUNDING * solving - max(ROUNDING, total.unit) * summing, summing + solving
 
 
-def _combine(
-    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """H, h, the constant term and the size of what was added up in it."""
-    H = objective.A.copy()
-    h = objective.a.copy()
-    constant, magnitude = objective.a0, abs(objective.a0)
+class _Total(NamedTuple):
+    """H, h and the constant term, the sizes of what was added up in each, and the rounding of a sum in units of its size."""
+
+    H: FloatArray
+    h: FloatArray
+    constant: float
+    H_size: FloatArray
+    h_size: FloatArray
+    size: float
+    unit: float
+
+
+def _combine(objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray) -> _Total:
+    H, h, constant = objective.A.copy(), objective.a.copy(), objective.a0
+    H_size, h_size, size = np.abs(H), np.abs(h), abs(constant)
     for constraint, alpha in zip(constraints, multipliers.tolist(), strict=True):
         if alpha == 0:
             continue
         q = constraint.quadratic
+        A_size, a_size = q.absolute
         H += alpha * q.A
         h += alpha * q.a
         constant += alpha * (q.a0 - constraint.limit)
-        magnitude += alpha * (abs(q.a0) + abs(constraint.limit))
-    return H, h, constant, magnitude
+        H_size += alpha * A_size
+        h_size += alpha * a_size
+        size += alpha * (abs(q.a0) + abs(constraint.limit))
+    return _Total(H, h, constant, H_size, h_size, size, (len(constraints) + 2) * UNIT)

@@ -38,6 +38,11 @@ class Quadratic:
         return f"Quadratic({len(self.a)} coefficients, {self.a0:.4g} at 0)"
 
     @cached_property
+    def absolute(self) -> tuple[FloatArray, FloatArray]:
+        """|A| and |a|, entry by entry."""
+        return np.abs(self.A), np.abs(self.a)
+
+    @cached_property
     def sizes(self) -> tuple[FloatArray, FloatArray]:
         """sqrt|A_ii| and |a|."""
         return np.sqrt(np.abs(np.diagonal(self.A))), np.abs(self.a)
