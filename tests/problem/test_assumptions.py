@@ -113,7 +113,7 @@ def test_ranges_hold_on_random_problems(seed, discount, low, width, terminal, be
         ({"one_step_range": (0.0, 1.0)}, "`one_step_range` must be a finite number"),
         ({"horizon": 0}, "`horizon` must be a whole number of at least 1"),
         ({"reward_noise": "yes"}, "`reward_noise` must be True or False"),
-        ({"terminates": "no"}, "`terminates` must be True, False or None"),
+        ({"terminates": "no"}, "`terminates` must be True or False"),
         ({"terminates": False, "horizon": 3}, "contradicts"),
         ({"terminal_reward": True, "reward_range": (1.0, 2.0)}, "must contain 0"),
         ({"state_box": ([0.0], [1.0, 2.0])}, "`state_box`"),

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.transitions import Transitions
@@ -33,6 +34,7 @@ LARGEST = 1e150
 Range = tuple[float, float]
 
 
+@checked
 class Samples(NamedTuple):
     """X and its mirror image, both at least 0; their means add up to 1.
 
@@ -45,6 +47,7 @@ class Samples(NamedTuple):
     mirrored: FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class EpisodeReturns:
     """What importance sampling needs of every episode.
@@ -87,6 +90,7 @@ class EpisodeReturns:
         return Samples(_weighted(self.log_weights, share), _weighted(self.log_weights, 1 - share))
 
 
+@checked
 def episode_returns(
     data: Transitions,
     policy: Policy,
@@ -160,6 +164,7 @@ def episode_returns(
     return EpisodeReturns(frozen(returns), frozen(log_weights), samples, (low, high))
 
 
+@checked
 def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
     """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps.
 
@@ -196,6 +201,7 @@ def return_range(discount: float, reward_range: Range, horizon: int) -> Range:
     return low * total, high * total
 
 
+@checked
 def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
     """The most by which the value forever can differ from the return over T steps: discount^T max |r| / (1 - discount).
 
@@ -229,6 +235,7 @@ def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
     return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
 
 
+@checked
 def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy") -> FloatArray:
     """The probability that the policy gives to the action of every row.
 

@@ -37,6 +37,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, as_classes
 from ..classes.ranges import ResidualRange
 from ..errors import InvalidInput
@@ -64,6 +65,7 @@ from .premises import FIXED_SIZE, ORDER, kernel_premise, reward_premise
 UNIT = float(np.finfo(np.float64).eps)
 
 
+@checked
 @dataclass(frozen=True)
 class AverageReward:
     """What the analyst asserts about a process that goes on forever.
@@ -138,6 +140,7 @@ class _RelativeValues:
         )
 
 
+@checked
 def bound_average_reward(
     data: Transitions,
     policy: Policy,

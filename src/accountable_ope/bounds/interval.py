@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, advice, doubt
@@ -19,6 +20,7 @@ from ..radii.registry import Radius
 from ..statistics.statistic import KernelStatistic
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ClassCertificates:
     """What one class of Q contributes: both ends with their certificates, or the proof that it is inconsistent.
@@ -111,6 +113,7 @@ class ClassCertificates:
         return same and np.array_equal(evidence.variance.A, self.statistic.variance().A)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Interval:
     """lower <= value of the target policy <= upper with probability 1 - delta, if the premises hold.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.problem import Problem
@@ -21,6 +22,7 @@ FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking
 SAMPLED_STARTS = premise("sampled-starts", "Start states (or actions there) are an i.i.d. sample of their distribution.")
 
 
+@checked
 @dataclass(frozen=True)
 class Choice:
     """When class and kernel were chosen: before any of these data, or on earlier rows that the bound does not use.

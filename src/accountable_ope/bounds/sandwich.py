@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, expected_features
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
@@ -22,6 +23,7 @@ from .interval import clip
 from .premises import ORDER, SAMPLED_STARTS, kernel_premise, reward_premise
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SandwichInterval:
     """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
@@ -78,6 +80,7 @@ class SandwichInterval:
         return self.upper - self.lower
 
 
+@checked
 def sandwich_interval(
     problem: Problem,
     *,

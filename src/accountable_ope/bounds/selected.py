@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..arguments import checked
 from ..classes.rkhs import KernelSections
 from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
@@ -16,6 +17,7 @@ from .premises import Choice
 from .value import bound_value
 
 
+@checked
 def bound_selected(
     problem: Problem,
     *,
@@ -83,6 +85,7 @@ def bound_selected(
     return interval, selection
 
 
+@checked
 def bound_rkhs(
     problem: Problem,
     *,

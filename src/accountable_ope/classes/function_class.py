@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.problem import Experience
@@ -23,6 +24,7 @@ GRID_NUMBERS = 1_000_000
 StateBox = tuple[tuple[float, ...], tuple[float, ...]]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Remainder:
     """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s.
@@ -42,6 +44,7 @@ class Remainder:
     box: float
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Coordinates of a class at the data, at the next states and at the start states.
@@ -67,6 +70,7 @@ class Columns:
     remainder: Remainder | None = None
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Cover:
     """Features at points that stand for all state-action points.
@@ -137,6 +141,7 @@ class FunctionClass(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Span:
     """The functions theta'phi (+ constant) of a feature map phi.
@@ -219,6 +224,7 @@ Features = FeatureMap | FunctionClass
 """What the argument `features` takes: a feature map, or a class of its own."""
 
 
+@checked
 def as_classes(features: Features | Sequence[Features]) -> tuple[FunctionClass, ...]:
     """One class or several, as a tuple that is not empty.
 
@@ -261,6 +267,7 @@ def as_class(features: Features) -> FunctionClass:
     return Span(features, features.intercept)
 
 
+@checked
 def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) -> FloatArray:
     """E_{a ~ pi(s)} phi(s, a), one row per state.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..kernels.kernel import Kernel
 from ..problem.policy import Policy
 from ..problem.problem import Experience
@@ -14,6 +15,7 @@ from .function_class import Columns, Remainder, StateBox
 from .sections import SectionFeatures, Sections, pivoted_coordinates
 
 
+@checked
 @dataclass(frozen=True)
 class KernelSections:
     """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.

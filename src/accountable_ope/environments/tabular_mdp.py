@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
 from ..problem.transitions import StartStates, Transitions
@@ -14,6 +15,7 @@ from ..validation import BoolArray, FloatArray, IntArray, float_array, frozen, n
 from .draws import draw_indices
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class TabularMDP:
     """A finite MDP. A state is its index, as a one-column float; actions are indices.

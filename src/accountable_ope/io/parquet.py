@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import TabulatedPolicy
 from ..problem.transitions import StartStates, Transitions
@@ -53,6 +54,7 @@ class StartFile:
     q: FloatArray | None = None
 
 
+@checked
 def load_transitions(path: str | os.PathLike[str]) -> Transitions:
     """The transitions of a Parquet file; rows must be in the order of generation.
 
@@ -103,6 +105,7 @@ def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
     return TransitionFile(data, table.matrix(AT_STATE), table.matrix(AT_NEXT), table.matrix("q"), table.matrix("next_q"))
 
 
+@checked
 def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates:
     """The start states of a Parquet file.
 
@@ -148,6 +151,7 @@ def read_start_file(path: str | os.PathLike[str], exact: bool = True) -> StartFi
     return StartFile(starts, table.matrix(AT_STATE), table.matrix("q"))
 
 
+@checked
 def save_transitions(
     data: Transitions, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None, *, episodes: bool = True
 ) -> None:
@@ -195,6 +199,7 @@ def save_transitions(
     _write(columns, path)
 
 
+@checked
 def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None) -> None:
     """Write start states as a Parquet file, atomically.
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..arguments import checked
 from ..problem.statements import Guarantee, Status
 from .trial import Trial
 
@@ -13,6 +14,7 @@ DOUBT = 1e-6
 """A claim is refuted when so few intervals cover that this had a smaller probability than this if the claim were true."""
 
 
+@checked
 @dataclass(frozen=True)
 class Coverage:
     """All trials of one family, size, method and delta.
@@ -67,6 +69,7 @@ class Coverage:
         return self.claims and not believable(self.covered, self.trials, self.delta)
 
 
+@checked
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """The exact two-sided confidence interval of a probability.
 
@@ -91,6 +94,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[f
     return float(interval.low), float(interval.high)
 
 
+@checked
 def believable(covered: int, trials: int, delta: float) -> bool:
     """Whether so few hits had a probability above 1e-6 for a method that covers with probability 1 - delta or more.
 
@@ -155,6 +159,7 @@ class _Sums:
         )
 
 
+@checked
 def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
     """One row per family, size, method and delta, in the order of first appearance.
 
@@ -184,6 +189,7 @@ def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ..
     return tuple(group.coverage(level) for group in sums.values())
 
 
+@checked
 def refuted(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
     """The rows whose claim is no longer believable.
 

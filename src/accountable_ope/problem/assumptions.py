@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import number, ordered_pair, positive, whole
 
 Range = tuple[float, float]
 
 
+@checked
 @dataclass(frozen=True)
 class RelativeNorm:
     """A norm bound given as a multiple of the least norm that is consistent with the data.
@@ -48,6 +50,7 @@ class RelativeNorm:
             raise InvalidInput(f"`multiple` of RelativeNorm must be at least 1. Got {self.multiple!r}.")
 
 
+@checked
 @dataclass(frozen=True)
 class Assumptions:
     """What the analyst asserts.
@@ -153,6 +156,7 @@ class Assumptions:
             )
 
 
+@checked
 @dataclass(frozen=True)
 class ValueRanges:
     """The ranges that follow from the assumptions (theory: section 4).
@@ -179,6 +183,7 @@ class ValueRanges:
         return self.value[1] - self.value[0]
 
 
+@checked
 def value_ranges(assumptions: Assumptions, *, terminates: bool) -> ValueRanges:
     """Ranges of V, of V at next states and of the Bellman residual.
 

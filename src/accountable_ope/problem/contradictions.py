@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import plural
 from .assumptions import Assumptions
 from .transitions import Transitions
 
 
+@checked
 def check_data(data: Transitions, assumptions: Assumptions) -> None:
     """Raise at the first contradiction between data and assumptions.
 
@@ -63,6 +65,7 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
         )
 
 
+@checked
 def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
     """Raise when a reward lies outside the declared range.
 

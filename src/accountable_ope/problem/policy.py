@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
 
 
+@checked
 class Branch(NamedTuple):
     """One action per state, with its weight.
 
@@ -83,7 +85,7 @@ class DiscretePolicy:
     exact: bool = True
 
     def __init__(self, probabilities: Callable[[FloatArray], ArrayLike], actions: ArrayLike | int) -> None:
-        if not callable(probabilities):
+        if isinstance(probabilities, type) or not callable(probabilities):
             raise InvalidInput("`probabilities` must be callable: states (n, d) -> (n, A). For a table use TabulatedPolicy.")
         object.__setattr__(self, "probabilities", probabilities)
         object.__setattr__(self, "action_vectors", frozen(action_vectors(actions)))
@@ -94,6 +96,7 @@ class DiscretePolicy:
         return _finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class TabulatedPolicy:
     """pi(a | s) known at listed states only, such as columns of a file; asking elsewhere is an error.
@@ -163,6 +166,7 @@ class TabulatedPolicy:
         return _finite_branches(self.probabilities[rows], self.action_vectors)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class DeterministicPolicy:
     """One action per state.
@@ -194,6 +198,7 @@ class DeterministicPolicy:
         yield Branch(matrix(chosen, "actions of the policy"), np.ones(len(states)))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SampledPolicy:
     """A policy that can only be sampled: the mean over `draws` actions stands for the expectation.
@@ -250,6 +255,7 @@ def action_vectors(actions: ArrayLike | int) -> FloatArray:
     return vectors
 
 
+@checked
 def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> FloatArray:
     """x = (s, a): states beside action vectors, looked up when actions are indices.
 

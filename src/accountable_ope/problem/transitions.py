@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import (
     BoolArray,
@@ -26,6 +27,7 @@ from ..validation import (
 )
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class Transitions:
     """Logged transitions (s, a, r, s'), rows in the order in which they were generated.
@@ -135,6 +137,7 @@ class Transitions:
             None if self.episodes is None else self.episodes[chosen],
         )
 
+    @checked
     def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
         """(earlier, later): the first rows, about this share of them, and the rest.
 
@@ -165,6 +168,7 @@ class Transitions:
         return StartStates(self.states[np.sort(first_rows)], exact=False)
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class StartStates:
     """Where the target policy starts.
@@ -256,6 +260,7 @@ def _labels(values: ArrayLike, n: int) -> IntArray:
     return rank[inverse]
 
 
+@checked
 def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     """The first n rows of several logs, one after the other, with episodes counted on.
 

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import BoolArray, FloatArray
 from .ellipsoid import Reach
 from .ellipsoid_ball import Decomposition, decompose
@@ -39,6 +40,7 @@ class KnownBounds:
     variances: tuple[float, ...]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ConstraintSet:
     """Evidence, the constraints that do not depend on it, and what was known before any data.

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
@@ -29,6 +30,7 @@ class LeastLossFound:
     multipliers: FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
     """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit}.
@@ -136,6 +138,7 @@ class FeasibleSet:
         return all(c.quadratic(theta) <= c.limit + (self.rounding if c.role is Role.LOSS else 0.0) for c in self.constraints)
 
 
+@checked
 def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     """The largest objective'theta over the set, as a dual bound; for the least value turn the sign of the objective.
 
@@ -187,6 +190,7 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     return _by_multipliers(objective, feasible, without_box)
 
 
+@checked
 def least_correction(decomposition: Decomposition, limit: float) -> FloatArray | None:
     """The theta of least norm whose loss is at most `limit`.
 

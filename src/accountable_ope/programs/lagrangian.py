@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import BoolArray, FloatArray
 from .quadratic import Quadratic
 
@@ -23,6 +24,7 @@ class Role(Enum):
     BOX = "box"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """q(theta) <= limit.
@@ -41,6 +43,7 @@ class Constraint:
     limit: float
 
 
+@checked
 def ball(penalized: BoolArray, radius: float) -> Constraint:
     """||theta||^2 <= radius^2 over the penalized coordinates.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
 from .lagrangian import Constraint, Lagrangian, lagrangian
@@ -35,6 +36,7 @@ class DualSolution:
     theta: FloatArray
 
 
+@checked
 def maximize_dual(
     objective: Quadratic,
     constraints: tuple[Constraint, ...],

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .certificate import Certificate, CertificateCheck, SolveStatus
@@ -50,6 +51,7 @@ ENOUGH = 1e-3
 """Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PointwiseRows:
     """low_i <= f_i'theta <= high_i forevery row f_i.
@@ -112,6 +114,7 @@ class PointwiseRows:
         return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PointwiseBound:
     """A bound with the pointwise box, and how it was found.
@@ -168,6 +171,7 @@ class PointwiseBound:
         return self.certificate.check(tolerance)
 
 
+@checked
 def pointwise_bound(
     objective: FloatArray,
     constraints: tuple[Constraint, ...],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
 from .constraint_set import ConstraintSet
@@ -26,6 +27,7 @@ NEGLIGIBLE = 1e-4
 """Below this share of the square root of the radius, what is unseen is added as a constant, which keeps the program convex."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Both ends of a constraint set; the lower one is minus the bound of its certificate.
@@ -54,6 +56,7 @@ class Solution:
         return self.upper.status is SolveStatus.EMPTY
 
 
+@checked
 def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None = None) -> Solution:
     """The largest and the smallest objective'theta over the set.
 
@@ -86,6 +89,7 @@ def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows
     return strategy(constraints, objective, rows)
 
 
+@checked
 def least_norm(constraints: ConstraintSet) -> float | None:
     """The least norm of a function that is consistent with the evidence.
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.problem import Experience
@@ -25,6 +26,7 @@ class ValuePredictor(Protocol):
     def predict_value(self, states: Any, actions: Any) -> Any: ...
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class QColumns:
     """An existing Q as columns: at the data, and averaged over the target policy at the next and at the start states.
@@ -58,6 +60,7 @@ class QColumns:
 AnyQ = QFunction | ValuePredictor | QColumns
 
 
+@checked
 def q_columns(q: AnyQ, experience: Experience) -> QColumns:
     """An estimate at the data, and averaged over the target policy at the next and at the start states.
 
