@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import InvalidInput
-from .validation import describe, refuse_non_finite
+from .validation import LARGEST_WHOLE, describe, refuse_non_finite
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -34,6 +34,8 @@ class Wanted(NamedTuple):
 ANYTHING = Wanted(lambda value: True, "anything")
 NOTHING = Wanted(lambda value: value is None, "None")
 EACH = "a sequence, each "
+PROGRAMS = f"{__package__}.programs"
+"""Its functions meet infinities on their way, over sets that are empty, and answer for them."""
 
 WORDS = {
     "FeatureMap": "a feature map (such as RandomFourier)",
@@ -62,6 +64,7 @@ def checked(target: T) -> T:
 
 def _checking(function: T, module: str, *, strict: bool) -> T:
     names = tuple(signature(function).parameters)
+    finite = strict and not module.startswith(PROGRAMS)
     # At the first call: by then all names that annotations mention are there.
     wanted_of = cache(lambda: _wanted_of(function.__annotations__, vars(sys.modules[module]), strict))
 
@@ -72,9 +75,12 @@ def _checking(function: T, module: str, *, strict: bool) -> T:
             check = wanted.get(name)
             if check is not None and not check.fits(value):
                 raise InvalidInput(f"`{name}` must be {check.words}. Got {shown(value)}.")
-            if strict and check is not None and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            if finite and check is not None and isinstance(value, np.ndarray) and value.dtype.kind == "f":
                 refuse_non_finite(value, name)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except MemoryError as error:
+            raise InvalidInput(f"There is not enough memory for this ({error}): ask for less.") from error
 
     return call  # type: ignore[return-value]
 
@@ -149,7 +155,7 @@ def _several(each: Wanted) -> Wanted:
     def fits(value: Any) -> bool:
         if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or np.ma.isMaskedArray(value):
             return False
-        return each is ANYTHING or (np.ndim(value) > 0 if isinstance(value, np.ndarray) else all(map(each.fits, value)))
+        return not (isinstance(value, np.ndarray) and value.ndim == 0) and all(map(each.fits, value))
 
     return Wanted(fits, "a sequence" if each is ANYTHING else EACH + each.words)
 
@@ -192,13 +198,19 @@ def _instance(hint: Any) -> Wanted:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if isinstance(value, Integral):
+        return not isinstance(value, bool | np.bool_) and abs(int(value)) < LARGEST_WHOLE
+    return isinstance(value, Real)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and _is_number(value)
 
 
 SIMPLE: dict[Any, Wanted] = {
     Any: ANYTHING,
     bool: Wanted(lambda value: isinstance(value, bool | np.bool_), "True or False"),
-    int: Wanted(lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    int: Wanted(_is_whole, "a whole number"),
     float: Wanted(_is_number, "a finite number"),
     str: Wanted(lambda value: isinstance(value, str), "text"),
     None: NOTHING,

@@ -15,6 +15,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+LARGEST_WHOLE = 2**64
+"""Whole numbers stay below it: larger ones are no sizes, and overflow."""
+LARGEST = 1e60
+"""Numbers stay within it, and positive ones above its inverse: the products of a few of them neither overflow nor vanish."""
+LEAST_LEVEL = 1e-300
+"""A probability below it is 0 for all that is done with it: its inverse overflows."""
+
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A read-only view, so that a validated record stays validated."""
@@ -29,22 +36,20 @@ def private_copy(values: ArrayLike, dtype: Any) -> NDArray[Any]:
 
 
 def raw_array(values: ArrayLike) -> NDArray[Any]:
-    """`values` as an array of whatever type; lists of different lengths become objects, which no caller accepts."""
+    """`values` as an array of whatever type; masks and lists of different lengths become objects, which no caller accepts."""
     try:
-        return np.asarray(values)
-    except ValueError:
+        return np.empty(0, dtype=object) if np.ma.isMaskedArray(values) else np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
         return np.empty(0, dtype=object)
 
 
 def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) -> FloatArray:
     """`values` as a private float64 array without NaN or infinity, with one of the allowed numbers of dimensions."""
     raw = raw_array(values)
-    try:
-        array = None if raw.dtype.kind == "c" or (raw.dtype == object and raw.size == 0) else private_copy(raw, np.float64)
-    except (TypeError, ValueError):
-        array = None
-    if array is None:
+    if raw.dtype.kind not in "fiub" or (raw.dtype == bool and raw.ndim == 0):
         raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.")
+    with np.errstate(over="ignore"):  # a number too large for float64 becomes infinite, and is refused as such
+        array = private_copy(raw, np.float64)
     if array.ndim not in dimensions:
         wanted = " or ".join(f"{d}-dimensional" for d in dimensions)
         raise InvalidInput(f"`{name}` must be {wanted}. Got an array of shape {array.shape}.")
@@ -53,12 +58,15 @@ def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) ->
 
 
 def refuse_non_finite(array: FloatArray, name: str) -> None:
-    """Raise when an entry is NaN or infinite, naming the first such row."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        row = int(np.argwhere(~finite)[0][0]) if array.ndim else 0
-        count = int((~finite).sum())
-        raise InvalidInput(f"`{name}` has {count} NaN or infinite {plural(count, 'entry', 'entries')}, first in row {row}.")
+    """Raise when an entry is NaN, infinite, or so large that its powers overflow, naming the first such row."""
+    if np.all(np.abs(array) <= LARGEST):
+        return
+    wrong = ~np.isfinite(array)
+    what = "NaN or infinite"
+    if not wrong.any():
+        wrong, what = np.abs(array) > LARGEST, f"too large (beyond {LARGEST:g})"
+    row, count = int(np.argwhere(wrong)[0][0]) if array.ndim else 0, int(wrong.sum())
+    raise InvalidInput(f"`{name}` has {count} {what} {plural(count, 'entry', 'entries')}, first in row {row}.")
 
 
 def matrix(values: ArrayLike, name: str) -> FloatArray:
@@ -86,10 +94,18 @@ def same_rows(rows: int, array: NDArray[Any], name: str, reference: str) -> None
         raise InvalidInput(f"`{name}` must have one row per row of `{reference}` ({rows}). Got {len(array)}.")
 
 
+def same_size(size: int, array: NDArray[Any], name: str) -> None:
+    """Raise unless `array` is a vector of this size."""
+    if array.shape != (size,):
+        raise InvalidInput(f"`{name}` must have shape ({size},). Got {array.shape}.")
+
+
 def number(value: object, name: str) -> float:
     """A finite real number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
-        raise InvalidInput(f"`{name}` must be a finite number. Got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value or abs(value) == math.inf:
+        raise InvalidInput(f"`{name}` must be a finite number. Got {describe(value)}.")
+    if abs(value) > LARGEST:  # type: ignore[operator]  # reals can be compared
+        raise InvalidInput(f"`{name}` must lie within {LARGEST:g}: larger numbers overflow. Got {describe(value)}.")
     return float(value)
 
 
@@ -98,13 +114,15 @@ def positive(value: object, name: str) -> float:
     result = number(value, name)
     if result <= 0:
         raise InvalidInput(f"`{name}` must be positive. Got {value!r}.")
+    if result < 1 / LARGEST:
+        raise InvalidInput(f"`{name}` must be at least {1 / LARGEST:g}: squares of smaller numbers vanish. Got {value!r}.")
     return result
 
 
 def whole(value: object, name: str, *, least: int) -> int:
     """An integer not below `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InvalidInput(f"`{name}` must be a whole number of at least {least}. Got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < LARGEST_WHOLE:
+        raise InvalidInput(f"`{name}` must be a whole number of at least {least}. Got {describe(value)}.")
     return int(value)
 
 
@@ -113,6 +131,8 @@ def probability_level(value: object, name: str = "delta") -> float:
     result = number(value, name)
     if not 0 < result < 1:
         raise InvalidInput(f"`{name}` must be in (0, 1). Got {value!r}.")
+    if result < LEAST_LEVEL:
+        raise InvalidInput(f"`{name}` must not be below {LEAST_LEVEL:g}: nothing is that certain. Got {value!r}.")
     return result
 
 
@@ -154,5 +174,5 @@ def plural(count: int, one: str, many: str) -> str:
 
 def describe(values: object) -> str:
     """A short description of a wrong argument."""
-    text = repr(values)
+    text = " ".join(repr(values).split())
     return text if len(text) <= 60 else f"{type(values).__name__} ({text[:50]}...)"

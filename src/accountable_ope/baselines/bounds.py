@@ -103,7 +103,7 @@ def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     >>> choose_threshold([0.5, 1.0, 1.5, 40.0], n_post=1000, delta=0.1) <= 40.0
     True
     """
-    values, level = np.sort(_samples(x_pre, least=2)), probability_level(delta)
+    values, level = np.sort(_samples(x_pre, least=2, name="x_pre")), probability_level(delta)
     later, log = whole(n_post, "n_post", least=2), math.log(2 / level)
     if values[-1] <= 0:
         return 1.0  # nothing to go by, so the scale of a normalized return
@@ -307,10 +307,10 @@ def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:
     return float(y.mean() - 7 * c * log / (3 * (n - 1)) - math.sqrt(2 * float(y.var(ddof=1)) * log / n))
 
 
-def _samples(x: ArrayLike, *, least: int) -> FloatArray:
-    values = vector(x, "x")
+def _samples(x: ArrayLike, *, least: int, name: str = "x") -> FloatArray:
+    values = vector(x, name)
     if len(values) < least:
         raise InvalidInput(f"At least {least} episodes are needed. Got {len(values)}.")
     if (values < 0).any():
-        raise InvalidInput(f"`x` must not be negative: shift rewards by the least one. Got {values.min():g}.")
+        raise InvalidInput(f"`{name}` must not be negative: shift rewards by the least one. Got {values.min():g}.")
     return values

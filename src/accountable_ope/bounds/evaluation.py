@@ -162,6 +162,7 @@ class Evaluation:
     @checked
     def of_class(self, index: int) -> Evaluation:
         """The evaluation of one of the classes alone."""
+        self._refuse_index(index)
         kept = slice(index, index + 1)
         return replace(self, classes=self.classes[kept], systems=self.systems[kept], statistics=self.statistics[kept])
 
@@ -206,6 +207,7 @@ class Evaluation:
     @checked
     def member(self, index: int) -> Member:
         """One class, with what the assumptions say about it."""
+        self._refuse_index(index)
         problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
         facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
         return Member(
@@ -229,6 +231,10 @@ class Evaluation:
             rounding=rounding_slack(system, statistic, problem),
             episodes=problem.data.episodes,
         )
+
+    def _refuse_index(self, index: int) -> None:
+        if not 0 <= index < len(self.classes):
+            raise InvalidInput(f"`index` must be one of the {len(self.classes)} classes, from 0. Got {index}.")
 
 
 @checked

@@ -146,7 +146,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         # Actions at next and at start states come from one stream of draws; errors that may go together are added.
         standard_error = math.hypot(of_rows, start_error) if problem.policy.exact else of_rows + start_error
         estimate = float(system.objective @ theta)
-        reach = NormalDist().inv_cdf(1 - probability_level(delta) / 2) * standard_error
+        reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
     lower, upper, status = clip(unclipped, ranges.value)
     low, high = ranges.value

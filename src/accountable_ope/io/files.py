@@ -19,6 +19,8 @@ from ..errors import InvalidFile
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A path beside the target to write to; it replaces the target only when the block ends well."""
     target = Path(path)
+    if not target.name:
+        raise InvalidFile(f"`path` must name a file. Got {os.fspath(path)!r}.")
     partial = target.with_name(f"{target.stem}.partial{target.suffix}")
     try:
         yield partial

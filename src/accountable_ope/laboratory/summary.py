@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..arguments import checked
+from ..errors import InvalidInput
 from ..problem.statements import Guarantee, Status
+from ..validation import probability_level, whole
 from .trial import Trial
 
 DOUBT = 1e-6
@@ -90,6 +92,8 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[f
     """
     from scipy.stats import binomtest  # slow to import
 
+    _refuse_counts(successes, trials, "successes")
+    probability_level(level, "level")
     interval = binomtest(successes, trials).proportion_ci(level, method="exact")
     return float(interval.low), float(interval.high)
 
@@ -115,7 +119,15 @@ def believable(covered: int, trials: int, delta: float) -> bool:
     """
     from scipy.stats import binomtest  # slow to import
 
+    _refuse_counts(covered, trials, "covered")
+    probability_level(delta)
     return bool(binomtest(covered, trials, 1 - delta, alternative="less").pvalue > DOUBT)
+
+
+def _refuse_counts(hits: int, trials: int, name: str) -> None:
+    whole(hits, name, least=0)
+    if whole(trials, "trials", least=1) < hits:
+        raise InvalidInput(f"`{name}` must not be more than `trials` ({trials}). Got {hits}.")
 
 
 @dataclass
@@ -160,7 +172,7 @@ class _Sums:
 
 
 @checked
-def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
+def summarize(table: Sequence[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
     """One row per family, size, method and delta, in the order of first appearance.
 
     Parameters
@@ -190,7 +202,7 @@ def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ..
 
 
 @checked
-def refuted(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
+def refuted(rows: Sequence[Coverage]) -> tuple[Coverage, ...]:
     """The rows whose claim is no longer believable.
 
     Parameters

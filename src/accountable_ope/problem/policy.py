@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+from ..validation import FloatArray, IntArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+
+MOST_ONE_HOT = 10_000
+"""More actions than this need vectors of their own: one-hot ones would fill the memory."""
 
 
 @checked
@@ -248,7 +251,10 @@ class SampledPolicy:
 def action_vectors(actions: ArrayLike | int) -> FloatArray:
     """(A, k) action vectors; a number A means one-hot vectors."""
     if isinstance(actions, (int, np.integer)) and not isinstance(actions, bool):
-        return np.eye(whole(actions, "actions", least=1))
+        count = whole(actions, "actions", least=1)
+        if count > MOST_ONE_HOT:
+            raise InvalidInput(f"`actions` must be at most {MOST_ONE_HOT}, or vectors of their own. Got {count}.")
+        return np.eye(count)
     vectors = matrix(actions, "actions")
     if len(np.unique(vectors, axis=0)) != len(vectors):
         raise InvalidInput("`actions` must be different vectors: two actions with the same vector cannot be told apart.")
@@ -256,7 +262,7 @@ def action_vectors(actions: ArrayLike | int) -> FloatArray:
 
 
 @checked
-def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> FloatArray:
+def state_action_points(states: FloatArray, actions: IntArray | FloatArray, policy: Policy) -> FloatArray:
     """x = (s, a): states beside action vectors, looked up when actions are indices.
 
     Parameters
@@ -285,6 +291,8 @@ def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> Flo
     [[0.5, 1.0], [2.0, -1.0]]
     """
     vectors = policy.action_vectors
+    if actions.ndim not in (1, 2) or len(actions) != len(states) or (actions.ndim == 1 and actions.dtype.kind not in "iu"):
+        raise InvalidInput(f"`actions` must be an index or a vector per state. Got {actions.dtype} of shape {actions.shape}.")
     if actions.ndim == 1:
         if vectors is None:
             raise InvalidInput("`actions` are indices, but the policy has no finite action set: use DiscretePolicy.")

@@ -282,6 +282,10 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     >>> first_rows([night, night], 3).episodes.tolist()
     [0, 0, 1]
     """
+    if not parts or any(part.episodes is None for part in parts):
+        raise InvalidInput("`parts` must be at least one log, all with labels of episodes.")
+    if not 2 <= n <= sum(map(len, parts)):
+        raise InvalidInput(f"`n` must be from 2 to {sum(map(len, parts))}, the rows of all parts. Got {n}.")
     if len(parts) == 1 and len(parts[0]) == n:
         return parts[0]
     labels, used = [], 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray
+from ..validation import FloatArray, same_size
 from .certificate import Certificate, SolveStatus
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
@@ -161,6 +161,7 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     >>> round(extreme_value(np.array([1.0, 0.0]), feasible).bound, 6)
     1.5
     """
+    same_size(len(feasible.decomposition.mask), objective, "objective")
     if feasible.empty:
         least = feasible.least_loss
         return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)

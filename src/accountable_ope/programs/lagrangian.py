@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 
 from ..arguments import checked
+from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .quadratic import Quadratic
 
@@ -64,6 +65,8 @@ def ball(penalized: BoolArray, radius: float) -> Constraint:
     >>> around.limit, around.quadratic(np.array([1.0, 7.0]))
     (4.0, 1.0)
     """
+    if abs(radius) > math.sqrt(np.finfo(np.float64).max):
+        raise InvalidInput(f"`radius` must have a square that does not overflow. Got {radius!r}.")
     return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, IntArray, refuse_non_finite
+from ..validation import FloatArray, IntArray, refuse_non_finite, same_size, whole
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .cones import maximize_over_cones
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
@@ -209,6 +209,11 @@ def pointwise_bound(
     >>> round(found.bound, 4), found.check(rows).valid
     (1.0, True)
     """
+    if not constraints:
+        raise InvalidInput("`constraints` must not be empty: rows alone are no certificate.")
+    same_size(rows.features.shape[1], objective, "objective")
+    whole(rounds, "rounds", least=0)
+    whole(steps, "steps", least=1)
     stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
     if stage is None:
         known = Certificate(objective, constraints, np.zeros(len(constraints)), math.inf, None, SolveStatus.UNBOUNDED)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arguments import checked
-from ..validation import FloatArray
+from ..validation import FloatArray, same_size
 from .certificate import Certificate, SolveStatus
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
@@ -85,6 +85,7 @@ def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows
     >>> bool(np.isclose(solve(part.constraints, part.upper.objective).upper.bound, part.upper.bound))
     True
     """
+    same_size(len(constraints.penalized), objective, "objective")
     strategy = _by_rounds if constraints.follows_variance else _at_once
     return strategy(constraints, objective, rows)
 

@@ -200,6 +200,8 @@ def kernel_statistics(
     >>> [statistic.dimension for statistic in kernel_statistics(systems, aope.Gaussian(1.0))]
     [4, 9]
     """
+    if not systems:
+        raise InvalidInput("`systems` must be at least one system. Got none.")
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
     return statistics_from(systems, stacked, reduce_pairs(kernel, systems[0].points, stacked, options, progress), kernel)
 
