@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -143,6 +145,8 @@ def ordered_pair(value: object, name: str) -> tuple[float, float]:
     pair = (number(value[0], name), number(value[1], name))
     if pair[0] > pair[1]:
         raise InvalidInput(f"`{name}` must have low <= high. Got {value!r}.")
+    if 0 < pair[1] - pair[0] < 1 / LARGEST:
+        raise InvalidInput(f"`{name}` must have ends that are equal or at least {1 / LARGEST:g} apart. Got {value!r}.")
     return pair
 
 
@@ -165,6 +169,24 @@ def row_keys(points: FloatArray) -> NDArray[Any]:
     """Rows as opaque bytes: equal rows compare equal, and rows can be sorted, searched and intersected."""
     contiguous = np.ascontiguousarray(points) + 0.0  # -0.0 and 0.0 are the same number
     return contiguous.view(np.dtype((np.void, contiguous.dtype.itemsize * contiguous.shape[1]))).reshape(-1)
+
+
+@cache
+def machine_memory() -> float:
+    """The bytes of memory that this machine has, infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def refuse_memory(needed: float, name: str, what: str) -> None:
+    """Raise, before anything is allocated, where `what` needs more memory than the machine has."""
+    if needed > machine_memory():
+        raise InvalidInput(
+            f"`{name}` is too much for this machine: {what} need about {needed / 2**30:.3g} GiB of memory, and it has "
+            f"{machine_memory() / 2**30:.3g}."
+        )
 
 
 def plural(count: int, one: str, many: str) -> str:

@@ -231,7 +231,8 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
     low, high = allowed
     if math.isnan(unclipped[0]):
         return math.nan, math.nan, Status.INCONSISTENT
-    lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
+    # Sorted, as rounding may cross two ends that are as good as equal.
+    lower, upper = sorted((min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)))
     return lower, upper, Status.VACUOUS if unclipped[0] <= low and unclipped[1] >= high else Status.OK
 
 

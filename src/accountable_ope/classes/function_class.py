@@ -12,7 +12,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.problem import Experience
-from ..validation import FloatArray, refuse_non_finite
+from ..validation import FloatArray, refuse_memory, refuse_non_finite
 from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
 
 ROWS_AT_ONCE = 8192
@@ -186,6 +186,7 @@ class Span:
 
     def columns(self, experience: Experience) -> Columns:
         phi, live = self.feature_map, experience.live
+        refuse_large(phi, len(live))
         here = np.empty((len(live), phi.dimension))
         for start in range(0, len(live), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -292,6 +293,7 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     >>> expected_features(TabularFeatures.grid([[0.0]], np.eye(2)), np.array([[0.0]]), policy).tolist()
     [[0.75, 0.25]]
     """
+    refuse_large(features, len(states))
     total = np.zeros((len(states), features.dimension))
     if len(states) == 0:
         return total
@@ -301,6 +303,12 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
             part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
             total[rows] += weights[rows, None] * part
     return total
+
+
+def refuse_large(features: FeatureMap, rows: int) -> None:
+    """Raise before features at so many rows, and the square matrices that follow, are asked for in vain."""
+    m = features.dimension
+    refuse_memory(8.0 * m * (3 * rows + 4 * m), "features", f"{m} features at {rows} rows")
 
 
 def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:

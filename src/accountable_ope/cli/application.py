@@ -93,6 +93,9 @@ def run(arguments: Sequence[str]) -> int:
     except (AopeError, CycloptsError) as error:
         print(f"Error: {_sentence(error)}", file=sys.stderr)
         return BAD_INPUT
+    except MemoryError as error:
+        print(f"Error: There is not enough memory for this ({error}): ask for less.", file=sys.stderr)
+        return BAD_INPUT
     except BrokenPipeError:  # whoever read the output has seen enough; what is left must not fail at shutdown
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

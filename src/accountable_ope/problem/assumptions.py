@@ -13,9 +13,13 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import number, ordered_pair, positive, whole
+from ..validation import LARGEST, number, ordered_pair, positive, whole
 
 Range = tuple[float, float]
+
+LEAST_DISCOUNT = 1 / LARGEST
+LEAST_LEFT = 1e-12
+"""The least discount, and the least that a discount below 1 leaves of 1."""
 
 
 @checked
@@ -116,6 +120,11 @@ class Assumptions:
         discount = number(self.discount, "discount")
         if not 0 <= discount <= 1:
             raise InvalidInput(f"`discount` must be in [0, 1). Got {self.discount!r}.")
+        if 0 < discount < LEAST_DISCOUNT or 0 < 1 - discount < LEAST_LEFT:
+            raise InvalidInput(
+                f"`discount` must be 0, 1, or between {LEAST_DISCOUNT:g} and 1 - {LEAST_LEFT:g}: nearer to them nothing is left of "
+                f"the digits of a value. Got {self.discount!r}."
+            )
         object.__setattr__(self, "discount", discount)
         object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
         if self.value_range is not None:
