@@ -10,6 +10,7 @@ from typing import Any
 from .bounds.interval import Interval
 from .bounds.value import bound_ladder
 from .classes.features import RandomFourier
+from .io.files import whole_file
 from .io.parquet import read_start_file, read_transition_file
 from .kernels.kernel import Gaussian
 from .kernels.products import Progress
@@ -19,6 +20,7 @@ from .problem.problem import Problem
 from .problem.transitions import Transitions
 
 FOLDER = "data"
+DEMO_FILES = ("demo.parquet", "demo-starts.parquet")
 DEMO_COMMAND = (
     "aope bound demo.parquet --starts demo-starts.parquet --action-values=-1,0,1 --discount 0.9 --reward-range 0 1 "
     "--deterministic-reward --one-step-range 2 --norm-bound 80 --features 16 --feature-bandwidth 1 --seed 31 --bandwidth 0.5 "
@@ -51,8 +53,9 @@ def run_demo(progress: Progress | None = None) -> tuple[Transitions, tuple[Inter
 
 def copy_demo_data(folder: Path) -> None:
     """The two Parquet files of the demonstration, so that the named command can be run on them."""
-    for name in ("demo.parquet", "demo-starts.parquet"):
-        (folder / name).write_bytes((files(__package__) / FOLDER / name).read_bytes())
+    for name in DEMO_FILES:
+        with whole_file(folder / name) as partial:
+            partial.write_bytes((files(__package__) / FOLDER / name).read_bytes())
 
 
 def demo_truth() -> float:

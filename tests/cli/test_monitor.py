@@ -80,7 +80,7 @@ def test_night_after_night(folder):
         ((NIGHTS[1], *OPTIONS, "--plot", "picture.txt"), "must end in .png, .svg or .pdf"),
         ((NIGHTS[1], *OPTIONS[:-3]), "--terminates or --never-terminates is needed"),
         ((NIGHTS[1], *OPTIONS[:-2], "--radius", "azuma"), "azuma holds at one number of rows that is fixed in advance"),
-        ((NIGHTS[1], *OPTIONS, "--tabular-states", "0,x"), "--tabular-states must be numbers"),
+        ((NIGHTS[1], *OPTIONS, "--tabular-states", "0,1"), "--features has no effect with --tabular-states"),
     ],
 )
 def test_what_is_refused_leaves_the_state_alone(folder, known_state, arguments, message):
@@ -114,6 +114,8 @@ def test_vacuous_and_refuted_and_declared_states(tmp_path):
     tabular = (*options, "--radius", "azuma-anytime", "--tabular-states", "0,1,2,3")
     done = aope_command("monitor", "one.npz", "a.parquet", *tabular, cwd=tmp_path)
     assert done.returncode == 3 and "VACUOUS" in done.stdout, done.stderr
+    done = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--tabular-states", "0,x", cwd=tmp_path)
+    assert done.returncode == 2 and "--tabular-states must be numbers" in done.stderr
     done = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0.99, cwd=tmp_path)
     assert done.returncode == 0 and "value < 0.99: certain since update 2" in done.stdout
     # A class whose functions are almost constant cannot say who recovers.

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,11 +17,16 @@ from cyclopts import App, CycloptsError, Parameter, convert
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from ..errors import AopeError
-from .exits import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
+from .exits import BAD_INPUT, INTERRUPTED, NO_OUTPUT
 
 COMMANDS = {
     "bound": ("bounding", "Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."),
-    "check": ("describing", "Validate a file of transitions and describe it, before any statistics."),
+    "check": (
+        "describing",
+        "Validate a file of transitions and describe it, before any statistics.\n\n"
+        "Start states, target policy and declarations are checked too, where they are given: whatever passes is not refused by a "
+        "bound.",
+    ),
     "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
     "coverage": (
         "coverage",
@@ -86,27 +92,51 @@ app.register_install_completion_command(help="Install completion for your shell.
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit code; a problem with the input is one sentence on the error stream."""
+    """Run a command and return its exit code; a problem with the input or the output is one sentence on the error stream."""
     try:
-        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        try:
+            code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        except (AopeError, CycloptsError) as error:
+            _complain(_sentence(error))
+            code = BAD_INPUT
+        except MemoryError as error:
+            _complain(f"There is not enough memory for this ({error}): ask for less.")
+            code = BAD_INPUT
         sys.stdout.flush()
-    except (AopeError, CycloptsError) as error:
-        print(f"Error: {_sentence(error)}", file=sys.stderr)
-        return BAD_INPUT
-    except MemoryError as error:
-        print(f"Error: There is not enough memory for this ({error}): ask for less.", file=sys.stderr)
-        return BAD_INPUT
-    except BrokenPipeError:  # whoever read the output has seen enough; what is left must not fail at shutdown
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _discard_output()
+        return NO_OUTPUT
+    except OSError as error:
+        _discard_output()
+        what = "The output" if error.filename is None else error.filename
+        _complain(f"{what} cannot be used: {error.strerror or error}.")
+        return NO_OUTPUT
     except KeyboardInterrupt:
         return INTERRUPTED
-    return code or 0
+    return int(code)
 
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    if sys.stderr is None:  # closed by whoever started this; remarks must not end up among the results
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        _complain("The output is closed.")
+        sys.exit(NO_OUTPUT)
+    for stream in (sys.stdout, sys.stderr):  # a name in letters that the terminal does not have must not end a run
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(run(sys.argv[1:]))
+
+
+def _complain(sentence: str) -> None:
+    with suppress(OSError):
+        print(f"Error: {sentence}", file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """What is left of the output must not fail again at shutdown."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(error: Exception) -> str:

@@ -33,9 +33,16 @@ from .options import (
     ProblemOptions,
     given,
 )
-from .output import Meter, check_folder, exit_code, progress, show
+from .output import Meter, check_places, exit_code, progress, show
 
-WITH_AVERAGE_REWARD = {"--reward-range", "--norm-bound", "--deterministic-reward", "--policy", "--action-values"}
+WITH_AVERAGE_REWARD = {
+    "--reward-range",
+    "--norm-bound",
+    "--deterministic-reward",
+    "--policy",
+    "--action-values",
+    "--ignore-column",
+}
 """Declarations and options of the problem that an average reward has a use for."""
 
 
@@ -62,7 +69,7 @@ def bound(
     /,
     *,
     problem: ProblemOptions = ProblemOptions(),
-    declared: Declarations,
+    declared: Declarations = Declarations(),
     average_reward: Annotated[
         bool, Parameter(group=DECLARATIONS, help="Bound the long-run average reward (no discount, no start states).")
     ] = False,
@@ -82,11 +89,18 @@ def bound(
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
+    check_places({"--report": report}, problem.files(data))
+    choice.check()
+    if declared.reward_range is None:
+        raise InvalidInput("--reward-range is needed.")
+    if radii.ladder and radii.radius:
+        raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
+    if earlier_share is not None:
+        why = "with --earlier-share, which chooses the bandwidths"
+        choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
     wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
     others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise or None))
     wrong += [name for name, value in others if value is not None]
-    if report is not None:
-        check_folder(report)
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:
@@ -117,7 +131,7 @@ def bound(
                 options=choice.tiles(),
                 progress=meter,
             )
-    show(intervals, inputs.data, as_json, report, title=str(data))
+    show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns)
     return exit_code(intervals)
 
 
@@ -131,7 +145,7 @@ def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share
         median = median_bandwidth(state_action_points(earlier.states, earlier.actions, inputs.policy))
         rows, kernel_width, widths = len(earlier), median, [median]
     else:
-        candidates = Candidates(fourier.features, seed=fourier.seed, intercept=fourier.intercept)
+        candidates = Candidates(fourier.dimension, seed=fourier.feature_seed, intercept=fourier.intercept)
         selection = select(inputs.data, inputs.policy, discount=discount, candidates=candidates, earlier_share=share)
         rows, later, kernel_width = selection.earlier_rows, selection.later, float(selection.kernel.bandwidth)
         widths = [features.bandwidth for features in selection.features]
@@ -147,6 +161,7 @@ def _average_ladder(
     radii: LadderOptions,
     meter: Meter | None,
 ) -> tuple[Interval, ...]:
+    assert declared.reward_range is not None  # refused above
     facts = AverageReward(declared.reward_range, declared.norm_bound, value_span, not declared.deterministic_reward)
     classes = choice.classes(Experience(inputs.data, inputs.starts, inputs.policy, 1.0))
     return tuple(

@@ -20,7 +20,7 @@ from ..laboratory.trials import DEFAULT_COUNTS
 from ..report.coverage_plot import coverage_figure
 from ..report.document import Document
 from .options import DELTA, OUTPUT, RADIUS, Delta, Workers, default_of
-from .output import PlotOptions, console, note, print_json, progress
+from .output import PlotOptions, check_folder, console, note, print_json, progress
 
 EXIT_REFUTED = 1
 COUNTS = ", ".join(map(str, DEFAULT_COUNTS))
@@ -49,9 +49,11 @@ def coverage(
         _print_families(output.as_json)
         return 0
     chosen, problems = methods_named(radius or None), families_named(family or None)
-    output.check()
     if markdown is not None:
         check_page(markdown)
+    output.check(others={"--markdown": markdown})
+    if not stored:
+        check_folder("--out", out)
     if stored:
         if out is None:
             raise InvalidInput("--stored needs --out, the folder that holds the trials.")

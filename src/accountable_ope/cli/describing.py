@@ -7,33 +7,47 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..demo import DEMO_COMMAND, copy_demo_data, demo_behavior_value, demo_truth, run_demo
-from ..errors import InvalidFile
-from ..io.parquet import read_transition_file
-from ..problem.contradictions import check_rewards
-from ..report.document import description_document, ladder_document
+from ..demo import DEMO_COMMAND, DEMO_FILES, copy_demo_data, demo_behavior_value, demo_truth, run_demo
+from ..problem.contradictions import check_data, check_rewards
+from ..report.document import columns_document, description_document, ladder_document
 from ..validation import ordered_pair
-from .options import DECLARATIONS, OUTPUT, AsJson, DataFile
-from .output import console, json_text, print_json, progress, show, write_text
-from .text import print_description
+from .inputs import check_ignored, check_policy, columns_of, first_states, read_log, read_starts
+from .options import OUTPUT, AsJson, DataFile, Declarations, ProblemOptions, given
+from .output import check_folder, check_places, console, json_text, print_json, progress, show, write_text
+from .text import print_columns, print_description
+
+REPORT, RESULT = "report.html", "result.json"
 
 
 def check(
     data: DataFile,
     /,
     *,
-    reward_range: Annotated[tuple[float, float] | None, Parameter(group=DECLARATIONS, help="Range of every reward.")] = None,
+    problem: ProblemOptions = ProblemOptions(),
+    declared: Declarations = Declarations(),
     as_json: AsJson = False,
 ) -> None:
-    """Description of a file, printed even where a declared range is then contradicted."""
-    declared = None if reward_range is None else ordered_pair(reward_range, "reward_range")
-    file = read_transition_file(data)
+    """Description of the files, printed even where what was declared is then contradicted."""
+    reward_range = None if declared.reward_range is None else ordered_pair(declared.reward_range, "reward_range")
+    # A range of rewards can be compared without a discount; whatever else is declared goes together, as for a bound.
+    assumptions = declared.assumptions() if set(given(declared)) - {"--reward-range"} else None
+    problem.check()
+    file = read_log(data, problem, estimate=True)
+    starts = first_states(file) if problem.starts is None else read_starts(problem.starts, problem, estimate=True)
+    columns = columns_of(file, starts)
+    check_ignored(problem, columns)
     if as_json:
-        print_json(description_document(file, declared))
+        print_json(
+            description_document(file, reward_range, None if starts is None else starts.starts) | columns_document(columns)
+        )
     else:
-        print_description(console(), file, str(data), declared)
-    if declared is not None:
-        check_rewards(file.data, declared)
+        print_description(console(), file, str(data), reward_range, None if starts is None else starts.starts)
+        print_columns(console(), columns)
+    if reward_range is not None:
+        check_rewards(file.data, reward_range)
+    if assumptions is not None:
+        check_data(file.data, assumptions)
+    check_policy(data, file, starts, problem, assumptions)
 
 
 def demo(
@@ -42,19 +56,18 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """The ladder of the embedded dataset beside its true value."""
+    if output is not None:
+        check_folder("--output", output)
+        check_places({name: output / name for name in (*DEMO_FILES, REPORT, RESULT)})
     with progress(as_json) as phase:
         data, intervals = run_demo(phase("kernel statistic"))
     if not as_json:
         console().print(f"The same as:\n  {DEMO_COMMAND}\n", soft_wrap=True)
     report = None
     if output is not None:
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-            copy_demo_data(output)
-        except OSError as error:
-            raise InvalidFile(f"{output} cannot be written: {error}") from error
-        report = output / "report.html"
+        copy_demo_data(output)
+        report = output / REPORT
     title = "Embedded demonstration: Puck-Mountain"
     show(intervals, data, as_json, report, title, truth=demo_truth(), to_beat=demo_behavior_value())
     if output is not None:
-        write_text(output / "result.json", json_text(ladder_document(intervals, data)) + "\n")
+        write_text(output / RESULT, json_text(ladder_document(intervals, data)) + "\n")

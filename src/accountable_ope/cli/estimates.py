@@ -11,13 +11,13 @@ from ..bounds.correction import CorrectionStatus
 from ..bounds.correction import correct as correct_q
 from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
-from ..report.document import correction_document, diagnosis_document
+from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
 from .exits import INCONSISTENT
 from .inputs import read_inputs, read_q
 from .options import OUTPUT, PROBLEM, AsJson, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
-from .output import PlotOptions, console, note, print_json, progress
-from .text import print_correction, print_diagnosis
+from .output import PlotOptions, check_places, console, note, print_json, progress
+from .text import print_columns, print_correction, print_diagnosis
 
 QName = Annotated[
     str | None,
@@ -31,15 +31,16 @@ def diagnose(
     *,
     q: QName = None,
     problem: ProblemOptions = ProblemOptions(),
-    declared: Declarations,
+    declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
     radius: RadiusOptions = RadiusOptions(),
     output: PlotOptions = PlotOptions(),
 ) -> None:
     """Verdict, interval and where the estimate is wrong."""
-    output.check()
+    output.check(problem.files(data, q))
+    choice.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem)
+    inputs = read_inputs(data, problem, estimate=q is None)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
         diagnosis = diagnose_q(
@@ -53,9 +54,10 @@ def diagnose(
             progress=phase("kernel statistic"),
         )
     if output.as_json:
-        print_json(diagnosis_document(diagnosis))
+        print_json(diagnosis_document(diagnosis) | columns_document(inputs.columns))
     else:
         print_diagnosis(console(), diagnosis)
+        print_columns(console(), inputs.columns)
     output.draw(lambda: witness_figure(diagnosis))
 
 
@@ -65,15 +67,17 @@ def correct(
     *,
     q: QName = None,
     problem: ProblemOptions = ProblemOptions(),
-    declared: Declarations,
+    declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
     radius: RadiusOptions = RadiusOptions(),
     output: Annotated[Path | None, Parameter(group=OUTPUT, help="Save the change as .npz.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """The smallest change, before and after."""
+    check_places({"--output": output}, problem.files(data, q))
+    choice.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem)
+    inputs = read_inputs(data, problem, estimate=q is None)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     classes = choice.classes(asked.experience)
     if len(classes) != 1:
@@ -92,9 +96,10 @@ def correct(
     if output is not None:
         correction.save(output)
     if as_json:
-        print_json(correction_document(correction))
+        print_json(correction_document(correction) | columns_document(inputs.columns))
     else:
         print_correction(console(), correction)
+        print_columns(console(), inputs.columns)
     if output is not None:
         note(f"Change: {output}")
     return INCONSISTENT if correction.status is CorrectionStatus.INFEASIBLE else 0

@@ -22,7 +22,7 @@ from ..report.plots import save_figure
 from ..runner.processes import process_count
 from ..runner.store import save_rows
 from .options import OUTPUT, AsJson, Workers
-from .output import check_plot, console, note, print_json, progress
+from .output import check_folder, check_places, check_plot, console, note, print_json, progress
 
 FIGURES = {
     "figure1": ("inverted-pendulum", "puck-mountain"),
@@ -31,6 +31,7 @@ FIGURES = {
     "figure4": ("inverted-pendulum",),
 }
 """Which tasks a figure is drawn for unless one is asked for."""
+PICTURES = ("png", "svg")
 TRIALS = f"{Scale().trials}, or {QUICK.trials} with --quick"
 
 
@@ -65,11 +66,9 @@ def experiment(
         if trials < 1:
             raise InvalidInput(f"`trials` must be at least 1. Got {trials}.")
         scale = replace(scale, trials=trials)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be used as a folder: {error}") from error
+    check_folder("--out", out)
     check_plot(out / "figure.png")
+    check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in _names(figure, task)})
     documents = [_run(figure, task, scale, out, workers, markdown, as_json) for task in tasks]
     if as_json:
         print_json({"figure": figure, "tasks": documents})
@@ -82,8 +81,8 @@ def _run(
     table = out / f"{figure}-{task}.parquet"
     save_rows(rows, table)
     files = [str(table)]
-    for stem, picture in pictures:
-        for ending in ("png", "svg"):
+    for stem, picture in zip(_stems(figure, task), pictures, strict=True):
+        for ending in PICTURES:
             path = out / f"{stem}.{ending}"
             save_figure(picture, path)
             files.append(str(path))
@@ -99,17 +98,28 @@ def _run(
     return {"task": task, "trials": scale.trials, "rows": len(rows), "files": files, "findings": lines}
 
 
+def _stems(figure: str, task: str) -> list[str]:
+    """Names of the pictures, without their endings: figures 2 and 3 have one per radius."""
+    stem = f"{figure}-{task}"
+    return [f"{stem}-{radius}" for radius in RADII] if figure in ("figure2", "figure3") else [stem]
+
+
+def _names(figure: str, task: str) -> list[str]:
+    """All files that are written for a task."""
+    return [f"{figure}-{task}.parquet", *(f"{stem}.{ending}" for stem in _stems(figure, task) for ending in PICTURES)]
+
+
 def _rows_and_pictures(
     figure: str, task: str, scale: Scale, out: Path, workers: int | None, as_json: bool
-) -> tuple[Sequence[Any], list[tuple[str, Any]]]:
+) -> tuple[Sequence[Any], list[Any]]:
     with progress(as_json) as phase:
         report = phase(f"{figure} {task}")
         if figure == "figure1":
             bounds = run_bounds(task, scale, folder=out, workers=workers, report=report)
-            return bounds, [(f"{figure}-{task}", bounds_figure(bounds, scale))]
+            return bounds, [bounds_figure(bounds, scale)]
         if figure == "figure4":
             lowers = run_importance(task, scale, folder=out, workers=workers, report=report)
-            return lowers, [(f"{figure}-{task}", importance_figure(lowers))]
+            return lowers, [importance_figure(lowers)]
         estimates = run_estimates(task, scale, folder=out, workers=workers, report=report)
         middle = default_count(scale)
-        return estimates, [(f"{figure}-{task}-{radius}", estimates_figure(estimates, middle, radius)) for radius in RADII]
+        return estimates, [estimates_figure(estimates, middle, radius) for radius in RADII]

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidFile, InvalidInput
-from ..io.parquet import AT_NEXT, AT_STATE, StartFile, TransitionFile, read_start_file, read_transition_file
+from ..io.columns import AT_NEXT, AT_STATE, FileColumns
+from ..io.parquet import StartFile, TransitionFile, read_start_file, read_transition_file
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
-from ..problem.problem import Problem
+from ..problem.problem import Experience, Problem
 from ..problem.transitions import StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
 from ..validation import FloatArray
@@ -33,19 +34,53 @@ class Inputs:
     file: TransitionFile
     start_file: StartFile | None
 
+    @property
+    def columns(self) -> list[FileColumns]:
+        """How the columns of every file were read."""
+        return columns_of(self.file, self.start_file)
+
     def problem(self, assumptions: Assumptions) -> Problem:
         """The question that is asked of them."""
         return Problem(self.data, self.starts, self.policy, assumptions)
 
 
-def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True) -> Inputs:
-    """Data, start states and the target policy: from the files' columns, or from `module:function`."""
-    file = read_transition_file(path)
-    start_file = _read_starts(file, options) if need_starts else None
+def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, estimate: bool = False) -> Inputs:
+    """Data, start states and the target policy: from the files' columns, or from `module:function`.
+
+    estimate: whether to read an existing Q too, from the columns.
+    """
+    options.check()
+    file = read_log(path, options, estimate)
+    start_file = _read_starts(file, options, estimate) if need_starts else None
+    check_ignored(options, columns_of(file, start_file))
     policy = read_policy([(path, file)], start_file, options)
     # Where no start states are needed one row keeps the record valid; the policy is known at next states.
     starts = StartStates(file.data.next_states[:1]) if start_file is None else start_file.starts
     return Inputs(file.data, starts, policy, file, start_file)
+
+
+def read_log(path: Path, options: ProblemOptions, estimate: bool = False) -> TransitionFile:
+    """A file of transitions; the policy from its columns unless it is named."""
+    return read_transition_file(path, options.ignore_column, policy=options.policy is None, estimate=estimate)
+
+
+def read_starts(path: Path, options: ProblemOptions, estimate: bool = False) -> StartFile:
+    """A file of start states; the policy from its columns unless it is named."""
+    exact, policy = not options.sampled_starts, options.policy is None
+    return read_start_file(path, exact, options.ignore_column, policy=policy, estimate=estimate)
+
+
+def columns_of(*files: TransitionFile | StartFile | None) -> list[FileColumns]:
+    """How the columns of files were read."""
+    return [file.columns for file in files if file is not None and file.columns is not None]
+
+
+def check_ignored(options: ProblemOptions, columns: Sequence[FileColumns]) -> None:
+    """Raise where a column is to be ignored that no file has."""
+    for name in options.ignore_column:
+        if not any(name in each.ignored for each in columns):
+            files = " and ".join(each.file for each in columns)
+            raise InvalidInput(f"--ignore-column {name} has no effect: there is no such column in {files}.")
 
 
 def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile | None, options: ProblemOptions) -> Policy:
@@ -55,6 +90,31 @@ def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile 
     tables = [_policy_from_columns(file, starts, options.action_values, str(path)) for path, file in files]
     states, probabilities = [table.states for table in tables], [table.probabilities for table in tables]
     return TabulatedPolicy(np.concatenate(states), np.concatenate(probabilities), tables[0].action_vectors)
+
+
+def check_policy(
+    path: Path, file: TransitionFile, starts: StartFile | None, options: ProblemOptions, assumptions: Assumptions | None
+) -> None:
+    """Raise at what a bound would refuse in the target policy, where one is given, and in how it fits data and start states."""
+    known_starts = starts is not None and (
+        options.starts is not None or options.policy is not None or starts.at_state is not None
+    )
+    data, live = file.data, ~file.data.terminated
+    first = StartStates(data.states[:1]) if starts is None else starts.starts
+    if first.states.shape[1] != data.states.shape[1]:
+        raise InvalidInput(f"Start states have {first.states.shape[1]} columns, states have {data.states.shape[1]}.")
+    if options.policy is None and file.at_next is None:
+        return
+    policy = read_policy([(path, file)], starts if known_starts else None, options)
+    if not known_starts:  # a table of columns may know the policy at next states only
+        first = StartStates(data.next_states[live][:1] if live.any() else data.next_states[:1])
+    if assumptions is None:
+        Experience(data, first, policy, 1.0)
+    else:
+        Problem(data, first, policy, assumptions)
+    for states in (data.next_states[live], first.states):
+        for _ in policy.branches(states) if len(states) else ():
+            pass  # asked everywhere, as a bound would
 
 
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
@@ -102,11 +162,19 @@ def _guarded(function: Callable[..., ArrayLike], name: str) -> Callable[..., Arr
     return call
 
 
-def _read_starts(file: TransitionFile, options: ProblemOptions) -> StartFile:
+def _read_starts(file: TransitionFile, options: ProblemOptions, estimate: bool) -> StartFile:
     if options.starts is not None:
-        return read_start_file(options.starts, exact=not options.sampled_starts)
-    if file.data.episodes is None:
+        return read_starts(options.starts, options, estimate)
+    found = first_states(file)
+    if found is None:
         raise InvalidInput("--starts is needed: the data have no `episode` column, so nobody knows where episodes start.")
+    return found
+
+
+def first_states(file: TransitionFile) -> StartFile | None:
+    """The first states of the episodes, where those are known."""
+    if file.data.episodes is None:
+        return None
     _, first_rows = np.unique(file.data.episodes, return_index=True)
     return StartFile(file.data.first_states(), None if file.at_state is None else file.at_state[np.sort(first_rows)])
 
@@ -126,18 +194,17 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
     if not file.data.finite_actions:
         raise InvalidInput("`action` must be a column of whole numbers when the policy is given as columns of probabilities.")
     live = ~file.data.terminated
-    tables = [(file.data.next_states[live], file.at_next[live], AT_NEXT)]
+    tables = [(file.data.next_states[live], file.at_next[live])]
     if starts is not None and starts.at_state is not None:
-        tables.append((starts.starts.states, starts.at_state, AT_STATE))
+        tables.append((starts.starts.states, starts.at_state))
     if file.at_state is not None:
-        tables.append((file.data.states, file.at_state, AT_STATE))
-    widths = {probabilities.shape[1] for _, probabilities, _ in tables}
+        tables.append((file.data.states, file.at_state))
+    widths = {probabilities.shape[1] for _, probabilities in tables}
     if len(widths) != 1:
         raise InvalidInput(f"`{AT_STATE}` and `{AT_NEXT}` must have one column per action, all the same number. Got {widths}.")
-    for states, probabilities, column in tables:
+    for states, _ in tables:
         if states.shape[1] != file.data.states.shape[1]:
             raise InvalidInput(f"Start states have {states.shape[1]} columns, states have {file.data.states.shape[1]}.")
-        _check_probabilities(probabilities, column)
     vectors = _action_vectors(action_values, widths.pop())
     return TabulatedPolicy(np.concatenate([t[0] for t in tables]), np.concatenate([t[1] for t in tables]), vectors)
 
@@ -145,6 +212,9 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
 def _policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:
     """`module:function`, looked up from the current folder: a policy object, or a function of the states."""
     policy = _named(name, "--policy")
+    if action_values is not None and (isinstance(policy, Policy) or not data.finite_actions):
+        why = "a policy object knows its actions" if isinstance(policy, Policy) else "the logged actions are vectors"
+        raise InvalidInput(f"--action-values has no effect with --policy {name}: {why}.")
     if isinstance(policy, Policy):
         return policy
     if not callable(policy):
@@ -161,25 +231,10 @@ def _policy_from_name(name: str, data: Transitions, action_values: str | None) -
 
 
 def _action_vectors(text: str | None, count: int) -> FloatArray:
-    """A number or a vector forevery action, as declared; by default one-hot vectors."""
+    """A number or a vector for every action, as declared; by default one-hot vectors."""
     if text is None:
         return action_vectors(count)
     vectors = parse_vectors(text, "--action-values")
     if len(vectors) != count:
         raise InvalidInput(f"--action-values must name {count} actions. Got {text!r}.")
     return action_vectors(vectors)
-
-
-def _check_probabilities(values: FloatArray, column: str) -> None:
-    """Name the column in the message, which the policy table itself cannot."""
-    if not np.isfinite(values).all():
-        raise InvalidInput(
-            f"`{column}` has NaN or infinite entries, first in row {int(np.argwhere(~np.isfinite(values))[0][0])}."
-        )
-    sums = values.sum(axis=1)
-    wrong = (np.abs(sums - 1) > 1e-6) | (values < -1e-9).any(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidInput(
-            f"`{column}` must hold probabilities that sum to one. Row {row} is {values[row].tolist()}, sum {sums[row]:.6g}."
-        )

@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from ..bounds.looks import Decision, Look, MonitorReport, first_decision
 from ..bounds.monitor import Monitor, read_history
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
-from ..io.parquet import read_start_file, read_transition_file
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
 from ..problem.problem import Question
 from ..problem.statements import Status
-from ..report.document import Document, interval_document
+from ..report.document import Document, columns_document, interval_document
 from ..report.monitor_plot import monitor_figure
-from .inputs import read_policy
-from .options import CLASS, DECLARATIONS, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
+from .inputs import columns_of, read_log, read_policy, read_starts
+from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
-from .text import status_text, titled_table
+from .text import print_columns, status_text, titled_table
 
 SHOWN = 20
 """Looks in the table; --json holds all of them."""
@@ -39,7 +39,7 @@ def monitor(
     planned: Annotated[int, Parameter(help="Number of rows at which the intervals are to be tightest, fixed at first.")],
     threshold: Annotated[float | None, Parameter(help="Say when the value is certain to be at least this, or below.")] = None,
     problem: ProblemOptions = ProblemOptions(),
-    declared: Declarations,
+    declared: Declarations = Declarations(),
     terminates: Annotated[
         bool | None,
         Parameter(group=DECLARATIONS, negative="--never-terminates", help="Whether states can be terminal."),
@@ -61,13 +61,18 @@ def monitor(
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
     if problem.starts is None:
         raise InvalidInput("--starts is needed.")
-    output.check()
+    problem.check()
+    output.check(problem.files(*batches), {"STATE": state})
+    choice.check()
+    if tabular_states is not None:
+        choice.refuse(*RANDOM, "feature_bandwidth", "kernel", "bandwidth", because="with --tabular-states")
     assumptions, kernel = declared.assumptions(terminates), choice.test_kernel()
     known = {look.label for look in read_history(state)} if state.exists() else set()
     labeled = [(path, _label(path)) for path in batches]
     new = [(path, label) for path, label in labeled if label not in known]
-    read = [(path, label, read_transition_file(path)) for path, label in new or labeled[:1]]
-    start_file = read_start_file(problem.starts, exact=not problem.sampled_starts)
+    read = [(path, label, read_log(path, problem)) for path, label in new or labeled[:1]]
+    start_file = read_starts(problem.starts, problem)
+    columns = columns_of(*(file for _, _, file in read), start_file)
     target = read_policy([(path, file) for path, _, file in read], start_file, problem)
     features: list[FeatureMap] = [*choice.classes()]
     if tabular_states is not None:
@@ -89,9 +94,10 @@ def monitor(
             raise InvalidInput(f"{path} was not taken in: {error}") from error
         opened.save(state)
     if output.as_json:
-        print_json(_document(opened, report, threshold))
+        print_json(_document(opened, report, threshold) | columns_document(columns))
     else:
         _print(opened, report, threshold, [path.name for path, label in labeled if label in known])
+        print_columns(console(), columns)
     output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
     return EXIT_CODES[opened.history[-1].status]
 
@@ -132,12 +138,12 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
         table.add_column(name, no_wrap=name != "batch")
     for number, look in list(enumerate(looks, start=1))[-SHOWN:]:
         now, running, batch = _ends(*look.now), _ends(look.lower, look.upper), look.label.rpartition(" ")[0]
-        table.add_row(str(number), f"{look.count:,}", now, running, status_text(look.status), batch)
+        table.add_row(str(number), f"{look.count:,}", now, running, status_text(look.status), escape(batch))
     terminal.print(table)
     if len(looks) > SHOWN:
         terminal.print(f"The first {len(looks) - SHOWN} updates are not shown; --json has them.")
     if left_out:
-        terminal.print(f"Taken in before, and left out: {', '.join(left_out)}.")
+        terminal.print(f"Taken in before, and left out: {escape(', '.join(left_out))}.")
     if threshold is not None:
         terminal.print(_verdict(looks, threshold))
     if looks[-1].status is not Status.OK:
@@ -145,7 +151,7 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
     if report is not None:
         terminal.print("\nAssumed:")
         for line in report.interval.premises:
-            terminal.print(f"  - {line}")
+            terminal.print(f"  - {escape(str(line))}")
         checked = "recomputed and valid" if report.interval.check() else "[red]NOT VALID[/]"
         terminal.print(f"\nCertificates of the last interval: {checked}.")
 

@@ -28,6 +28,8 @@ MEMORY_LIMIT = 16 * 2**30
 """Landmarks that would need more bytes than this are refused before any work."""
 MOST_CELLS = 5000
 """The most pairs of state and action that --tabular takes."""
+RANDOM = ("features", "seed")
+"""Options of random features that no other class has."""
 
 PROBLEM = Group.create_ordered("Problem")
 DECLARATIONS = Group.create_ordered("Declarations")
@@ -49,6 +51,8 @@ Plot = Annotated[Path | None, Parameter(group=OUTPUT, help="Draw the result to t
 Delta = Annotated[float, Parameter(group=RADIUS, help="Failure probability of the two-sided statement.")]
 Workers = Annotated[int | None, Parameter(help="Processes. Default: one per core.")]
 DELTA: float = default_of(bound_ladder, "delta")
+FEATURES = 50
+"""Random Fourier features unless a number is given."""
 _KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
 
 
@@ -65,6 +69,18 @@ class ProblemOptions:
     """module:function of the target policy (states -> probabilities). Default: columns of the files."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
+    ignore_column: tuple[str, ...] = ()
+    """Column of the files to leave out, repeatable, such as one that is refused since its name may mean another."""
+
+    def check(self) -> None:
+        """Refuse what would have no effect."""
+        if self.sampled_starts and self.starts is None:
+            raise InvalidInput("--sampled-starts has no effect without --starts: first states of episodes are a sample anyway.")
+
+    def files(self, *others: Path | str | None) -> list[Path]:
+        """All files that are read, which no output may replace; `module:function` stands for a module in this folder."""
+        named = (module_file(one) if isinstance(one, str) else one for one in (self.starts, self.policy, *others))
+        return [path for path in named if path is not None]
 
 
 @Parameter(name="*", group=DECLARATIONS)
@@ -73,9 +89,9 @@ class Declarations:
     """What the analyst asserts."""
 
     discount: float | None = None
-    """Discount factor. Needed (an average reward has none)."""
-    reward_range: tuple[float, float]
-    """Range of every reward, logged or not."""
+    """Discount factor. Needed for an interval (an average reward has none)."""
+    reward_range: tuple[float, float] | None = None
+    """Range of every reward, logged or not. Needed for an interval."""
     value_range: tuple[float, float] | None = None
     """Range of the value, where tighter than the rewards imply."""
     norm_bound: float | None = None
@@ -99,6 +115,8 @@ class Declarations:
 
     def assumptions(self, terminates: bool | None = Assumptions.terminates) -> Assumptions:
         """The same for the library."""
+        if self.reward_range is None:
+            raise InvalidInput("--reward-range is needed.")
         if self.discount is None:
             raise InvalidInput("--discount is needed.")
         if self.norm_bound is not None and self.relative_norm is not None:
@@ -124,15 +142,15 @@ class Declarations:
 class FourierOptions:
     """Random Fourier features and the test kernel."""
 
-    features: int = 50
+    features: Annotated[int | None, Parameter(show_default=str(FEATURES))] = None
     """Number of random Fourier features."""
-    feature_bandwidth: tuple[float, ...] = (RandomFourier.bandwidth,)
+    feature_bandwidth: Annotated[tuple[float, ...], Parameter(show_default=f"{RandomFourier.bandwidth:g}")] = ()
     """Bandwidth of the features, repeatable: the union of the classes."""
     no_intercept: bool = not RandomFourier.intercept
     """The paper's class: no unpenalized constant in Q."""
-    seed: int = RandomFourier.seed
+    seed: Annotated[int | None, Parameter(show_default=str(RandomFourier.seed))] = None
     """Seed of the random features."""
-    kernel: Literal["gaussian", "laplace", "tabular"] = "gaussian"
+    kernel: Annotated[Literal["gaussian", "laplace", "tabular"] | None, Parameter(show_default="gaussian")] = None
     """Test kernel."""
     bandwidth: Annotated[str | None, Parameter(show_default=_KERNEL_BANDWIDTHS)] = None
     """Bandwidth of the test kernel: a number, or one per column of (state, action)."""
@@ -142,16 +160,42 @@ class FourierOptions:
         """Whether Q has an unpenalized constant."""
         return not self.no_intercept
 
+    @property
+    def dimension(self) -> int:
+        """How many features there are."""
+        return FEATURES if self.features is None else self.features
+
+    @property
+    def feature_seed(self) -> int:
+        """What they are drawn with."""
+        return RandomFourier.seed if self.seed is None else self.seed
+
+    @property
+    def widths(self) -> tuple[float, ...]:
+        """Their bandwidths, a class for each."""
+        return self.feature_bandwidth or (RandomFourier.bandwidth,)
+
+    def refuse(self, *names: str, because: str) -> None:
+        """Raise where one of these options was given, even with its default: it would have no effect."""
+        for name in names:
+            if getattr(self, name) not in (None, ()):
+                raise InvalidInput(f"--{name.replace('_', '-')} has no effect {because}.")
+
+    def check(self) -> None:
+        """Refuse what would have no effect."""
+        if self.kernel == "tabular":
+            self.refuse("bandwidth", because="with --kernel tabular, which compares points only for equality")
+
     def classes(self) -> list[RandomFourier]:
         """A class per bandwidth."""
-        return [RandomFourier(self.features, width, self.seed, self.intercept) for width in self.feature_bandwidth]
+        return [RandomFourier(self.dimension, width, self.feature_seed, self.intercept) for width in self.widths]
 
     def test_kernel(self) -> Kernel:
         """The kernel that weighs Bellman residuals against each other."""
         widths = () if self.bandwidth is None else (_parse_bandwidth(self.bandwidth),)
         if self.kernel == "tabular":
             return Tabular()
-        return Gaussian(*widths) if self.kernel == "gaussian" else Laplace(*widths)
+        return Laplace(*widths) if self.kernel == "laplace" else Gaussian(*widths)
 
 
 @Parameter(name="*", group=CLASS)
@@ -163,9 +207,21 @@ class ClassOptions:
     landmarks: int | None = None
     """The whole Gaussian RKHS through this many landmarks, instead of random features (0: all)."""
     tabular: bool = False
-    """One-hot features, for finitely many states."""
+    """One-hot features and the tabular kernel, for finitely many states."""
     single_precision: bool = TileOptions.single_precision
     """Kernel tiles in float32: faster, with the rounding added to the radius."""
+
+    def check(self) -> None:
+        """Refuse what excludes each other, and what would have no effect."""
+        if self.tabular and self.landmarks is not None:
+            raise InvalidInput("--tabular and --landmarks exclude each other.")
+        self.fourier.check()
+        if self.tabular:
+            self.fourier.refuse(*RANDOM, "feature_bandwidth", "kernel", "bandwidth", because="with --tabular")
+        if self.landmarks is not None:
+            self.fourier.refuse(*RANDOM, because="with --landmarks, which take the place of random features")
+        if self.single_precision and (self.tabular or self.fourier.kernel == "tabular"):
+            raise InvalidInput("--single-precision has no effect with a tabular kernel, which has no tiles.")
 
     def test_kernel(self) -> Kernel:
         """The chosen kernel; one-hot features go with the kernel that compares points only for equality."""
@@ -179,8 +235,6 @@ class ClassOptions:
     def classes(self, experience: Experience) -> list[Features]:
         """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; one per bandwidth."""
         data, starts, policy = experience.data, experience.starts, experience.policy
-        if self.tabular and self.landmarks is not None:
-            raise InvalidInput("--tabular and --landmarks exclude each other.")
         if self.landmarks is not None:
             return [*self._sections(self.landmarks, len(data))]
         if not self.tabular:
@@ -197,8 +251,7 @@ class ClassOptions:
         return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
 
     def _sections(self, landmarks: int, rows: int) -> list[KernelSections]:
-        widths = self.fourier.feature_bandwidth
-        classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in widths]
+        classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in self.fourier.widths]
         needed = sum(sections.memory(rows) for sections in classes)
         if needed > MEMORY_LIMIT:
             raise InvalidInput(
@@ -219,6 +272,12 @@ class RadiusOptions:
 def given(options: ProblemOptions | Declarations) -> list[str]:
     """The names of the options that differ from their defaults."""
     return [f"--{field.name.replace('_', '-')}" for field in fields(options) if getattr(options, field.name) != field.default]
+
+
+def module_file(name: str) -> Path | None:
+    """The file behind module:function, where it lies in this folder."""
+    path = Path(f"{name.partition(':')[0].replace('.', '/')}.py")
+    return path if path.is_file() else None
 
 
 def parse_vectors(text: str, option: str) -> list[list[float]]:

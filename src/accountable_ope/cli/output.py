@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,15 +17,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ..bounds.interval import Interval
 from ..errors import InvalidFile, InvalidInput
-from ..io.files import whole_file
+from ..io.columns import FileColumns
+from ..io.files import place, same_file, whole_file
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
-from ..report.document import Document, ladder_document
+from ..report.document import Document, columns_document, ladder_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
 from .exits import INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
-from .text import print_ladder
+from .text import print_columns, print_ladder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,10 +42,11 @@ class PlotOptions:
     as_json: AsJson = False
     plot: Plot = None
 
-    def check(self) -> None:
+    def check(self, inputs: Iterable[Path] = (), others: Mapping[str, Path | None] | None = None) -> None:
         """Before any work: is there something to draw with, a format to draw in, and a place for the picture?"""
         if self.plot is not None:
             check_plot(self.plot)
+        check_places({**(others or {}), "--plot": self.plot}, inputs)
 
     def draw(self, figure: Callable[[], Figure]) -> None:
         """Draw the picture that was asked for."""
@@ -57,13 +60,48 @@ def check_plot(path: Path) -> None:
     new_figure(1, 1)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"A plot must end in .png, .svg or .pdf. Got {path.name!r}.")
-    check_folder(path)
 
 
-def check_folder(path: Path) -> None:
-    """Is there a folder to write this file to?"""
-    if not path.absolute().parent.is_dir():
-        raise InvalidFile(f"{path} cannot be written: there is no folder {path.parent}.")
+def check_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()) -> None:
+    """Before any work: can every file be written, without replacing an input, another output or where the text goes?
+
+    outputs: option or argument -> path.
+    """
+    read, before = list(inputs), dict[str, Path]()
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        place(path)
+        for other in read:
+            if same_file(path, other):
+                raise InvalidInput(f"{option} {path} would replace an input, {other}.")
+        for name, other in before.items():
+            if same_file(path, other):
+                raise InvalidInput(f"{name} and {option} must be different files. Both are {path}.")
+        if _is_a_stream(path):
+            raise InvalidInput(f"{option} {path} is the file that the printed result goes to.")
+        before[option] = path
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Before any work: can this folder be made or used?"""
+    if path is None:
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"{option} {path} cannot be used as a folder: {error.strerror}.") from error
+    if not os.access(path, os.W_OK):
+        raise InvalidFile(f"{option} {path} cannot be used as a folder: permission denied.")
+
+
+def _is_a_stream(path: Path) -> bool:
+    """Whether standard output or error were sent to this file."""
+    for stream in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(stream), os.stat(path)):
+                return True
+    return False
 
 
 def exit_code(intervals: Sequence[Interval]) -> int:
@@ -81,14 +119,20 @@ def show(
     title: str,
     truth: float | None = None,
     to_beat: float | None = None,
+    columns: Sequence[FileColumns] = (),
 ) -> None:
-    """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known."""
+    """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known.
+
+    columns: how those of the files were read, where there are files.
+    """
     if as_json:
-        print_json(ladder_document(intervals, data))
+        print_json(ladder_document(intervals, data) | (columns_document(columns) if columns else {}))
     else:
         print_ladder(console(), intervals, truth, to_beat)
+        print_columns(console(), columns)
     if report is not None:
-        write_text(report, report_html(intervals, data, title, truth, to_beat))
+        remarks = [sentence for each in columns for sentence in each.sentences()]
+        write_text(report, report_html(intervals, data, title, truth, to_beat, remarks))
         note(f"Report: {report}")
 
 
@@ -115,7 +159,7 @@ def note(text: str) -> None:
 
 def console() -> Console:
     """The terminal."""
-    return Console(highlight=False)
+    return Console(highlight=False, emoji=False)
 
 
 class Meter(Protocol):

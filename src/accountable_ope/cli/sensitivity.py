@@ -13,13 +13,13 @@ from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
 from ..bounds.findings import Parameter as Varied
 from ..bounds.sensitivity import parameter_named, study
 from ..errors import InvalidInput
-from ..report.document import Document, finite_or_none, ladder_document
+from ..report.document import Document, columns_document, finite_or_none, ladder_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
 from .inputs import read_inputs
 from .options import ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
-from .text import number_text, print_ladder, status_text, titled_table
+from .text import number_text, print_columns, print_ladder, status_text, titled_table
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
 
@@ -29,7 +29,7 @@ def sensitivity(
     /,
     *,
     problem: ProblemOptions = ProblemOptions(),
-    declared: Declarations,
+    declared: Declarations = Declarations(),
     over: Annotated[
         tuple[str, ...],
         Parameter(help="What to vary, repeatable: norm-bound, misfit, delta, reward-range or discount."),
@@ -49,7 +49,8 @@ def sensitivity(
         positive(width, "width")
     if wanted is not None and declared.relative_norm is not None and set(chosen) - {Varied.NORM_BOUND, Varied.DISCOUNT}:
         raise InvalidInput("--threshold with --relative-norm goes with --over norm-bound only: other intervals are not nested.")
-    output.check()
+    output.check(problem.files(data))
+    choice.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     inputs = read_inputs(data, problem)
     asked = inputs.problem(assumptions)
@@ -76,11 +77,13 @@ def sensitivity(
         if width is not None:
             rows = made.rows_needed(width, progress=phase("prefixes of the data"))
     if output.as_json:
-        print_json(ladder_document([made.baseline], inputs.data) | sensitivity_document(curves, least, flips, rows))
+        found = sensitivity_document(curves, least, flips, rows)
+        print_json(ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
     else:
         terminal = console()
         print_ladder(terminal, [made.baseline])
         print_sensitivity(terminal, curves, least, flips, rows)
+        print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))
     return exit_code([made.baseline])
 

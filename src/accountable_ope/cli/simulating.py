@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ..environments.control_task import ControlTask, roll_out
 from ..environments.softmax import TARGET_TEMPERATURE, control_task, softmax_policy
-from ..errors import InvalidFile, InvalidInput
+from ..errors import InvalidInput
 from ..io.minari import new_minari_folder, save_minari
 from ..io.parquet import save_starts, save_transitions
 from ..problem.policy import DiscretePolicy, TabulatedPolicy
@@ -19,7 +19,7 @@ from ..problem.transitions import Transitions
 from ..report.document import Document
 from ..validation import plural, positive, whole
 from .options import OUTPUT, AsJson
-from .output import check_folder, print_json
+from .output import check_places, print_json
 
 DISCOUNT, NORM_BOUND = 0.95, 10.0
 """What the suggested command declares: the discount of the experiments on these tasks, and a norm that users replace."""
@@ -85,13 +85,7 @@ def _check_places(out: Path | None, starts: Path | None, minari: str | None) -> 
     """Before any work: is there something to write, and a place for it?"""
     if out is None and minari is None:
         raise InvalidInput("--out or --minari is needed: without them nothing would be written.")
-    if out is not None and starts is not None and out.absolute() == starts.absolute():
-        raise InvalidInput(f"--out and --starts must be different files. Both are {out}.")
-    for path in (out, starts):
-        if path is not None and path.is_dir():
-            raise InvalidFile(f"{path} cannot be written: it is a folder.")
-        if path is not None:
-            check_folder(path)
+    check_places({"--out": out, "--starts": starts})
     if minari is not None:
         new_minari_folder(minari)
 

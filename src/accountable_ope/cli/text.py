@@ -7,17 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, Verdict
 from ..bounds.interval import Interval, normalizer
+from ..io.columns import FileColumns
 from ..io.display import confidence
 from ..io.parquet import TransitionFile
 from ..problem.statements import Status
+from ..problem.transitions import StartStates
 from ..programs.certificate import SolveStatus
 from ..report.comparison import comparison
 
+SHOWN = 20
+"""Actions whose share is shown."""
 STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
 
@@ -56,6 +61,15 @@ def print_ladder(
     print_details(console, intervals)
 
 
+def print_columns(console: Console, columns: Sequence[FileColumns]) -> None:
+    """Columns that were read under another name, and those that were not used."""
+    sentences = [sentence for each in columns for sentence in each.sentences()]
+    if sentences:
+        console.print()
+    for sentence in sentences:
+        console.print(escape(sentence), soft_wrap=True)
+
+
 def titled_table(title: str, gap: int = 1) -> Table:
     """An empty table with a line below its head and `gap` blanks between columns."""
     return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
@@ -76,7 +90,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
     best = intervals[-1]
     console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):")
     for line in best.premises:
-        console.print(f"  - {line}")
+        console.print(f"  - {escape(str(line))}")
     for interval in intervals:
         ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
         if interval.status is Status.OK and ends:
@@ -86,12 +100,12 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
         console.print(f"\n{status_text(status)} ({names}): {status.value}")
     for part in best.certificates:
         if not part.consistent:
-            console.print(f"  {part.refutation(best.radius)}")
+            console.print(f"  {escape(part.refutation(best.radius))}")
     for doubt in best.doubts:
-        console.print(f"\n[yellow]Doubt[/]: {doubt}")
+        console.print(f"\n[yellow]Doubt[/]: {escape(str(doubt))}")
     for part in best.certificates:
         if part.tightening is not None:
-            console.print(f"\n{part.tightening.summary()}")
+            console.print(f"\n{escape(part.tightening.summary())}")
     checked = all(interval.check() for interval in intervals)
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
@@ -139,7 +153,7 @@ def print_correction(console: Console, correction: Correction) -> None:
         highlight=False,
     )
     if correction.note:
-        console.print(correction.note)
+        console.print(escape(correction.note))
     console.print()
     print_ladder(console, [correction.interval])
 
@@ -150,10 +164,16 @@ def _ends(interval: Interval, scale: float) -> str:
     return f"\\[{number_text(scale * interval.lower)}, {number_text(scale * interval.upper)}]"
 
 
-def print_description(console: Console, file: TransitionFile, name: str, reward_range: tuple[float, float] | None) -> None:
+def print_description(
+    console: Console,
+    file: TransitionFile,
+    name: str,
+    reward_range: tuple[float, float] | None,
+    starts: StartStates | None = None,
+) -> None:
     """What a data file holds, before any statistics."""
     data = file.data
-    table = Table(title=name, title_justify="left", show_header=False)
+    table = Table(title=escape(name), title_justify="left", show_header=False)
     table.add_column("what", no_wrap=True)
     table.add_column("found")
     table.add_row("transitions", f"{len(data):,}")
@@ -172,12 +192,20 @@ def print_description(console: Console, file: TransitionFile, name: str, reward_
         table.add_row(f"  state {j}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
     if data.finite_actions:
         counts = np.bincount(data.actions.astype(np.int64))
-        shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts))
-        table.add_row("actions", f"{len(counts)} indices; {shares}")
+        shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts[:SHOWN]))
+        more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
+        table.add_row("actions", f"{len(counts)} indices; {shares}{more}")
     else:
         table.add_row("actions", f"vectors of {data.actions.shape[1]} columns")
+    table.add_row("start states", _start_summary(starts))
     table.add_row("target policy", _policy_summary(file))
     console.print(table)
+
+
+def _start_summary(starts: StartStates | None) -> str:
+    if starts is None:
+        return "unknown (give --starts to `aope bound`)"
+    return f"{len(starts):,}, {'the distribution itself' if starts.exact else 'an i.i.d. sample'}"
 
 
 def _continuity(file: TransitionFile) -> str:

@@ -8,60 +8,84 @@ A vector column `state` is either one list column or numbered columns `state_0`,
 
 An existing estimate of Q may stand in `q` (at the state and action) and `next_q` (at the next state, averaged over the target
 policy); in a file of start states, `q` is averaged over the target policy.
+
+Other columns are listed as not used, names of other tools are read and reported, and names that may mean one of these are
+refused: see `columns`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import TabulatedPolicy
 from ..problem.transitions import StartStates, Transitions
-from ..validation import FloatArray, plural
+from ..validation import FloatArray
+from .columns import AT_NEXT, AT_STATE, ESTIMATE, LOG, POLICY, STARTS, FileColumns
 from .files import whole_file
-
-if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
-    import pyarrow as pa
-
-AT_STATE = "target_probability"
-AT_NEXT = "next_target_probability"
+from .table import Table
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionFile:
-    """A file of transitions, with the target policy's probabilities where it has those columns."""
+    """A file of transitions, with the target policy's probabilities and an estimate of Q where it has those columns.
+
+    Attributes
+    ----------
+    data : Transitions
+    at_state, at_next : array (n, actions) or None
+        The target policy's probabilities at the states and at the next states.
+    q, next_q : array (n, 1) or None
+        An existing estimate at the rows, and at the next states averaged over the target policy.
+    columns : FileColumns
+        Which columns were read under another name, and which were not used.
+    """
 
     data: Transitions
     at_state: FloatArray | None
     at_next: FloatArray | None
-    q: FloatArray | None = None
-    next_q: FloatArray | None = None
+    q: FloatArray | None
+    next_q: FloatArray | None
+    columns: FileColumns
 
 
 @dataclass(frozen=True, eq=False)
 class StartFile:
-    """A file of start states, with the target policy's probabilities where it has those columns."""
+    """A file of start states, with the target policy's probabilities and an estimate of Q where it has those columns.
+
+    Attributes
+    ----------
+    starts : StartStates
+    at_state : array (n, actions) or None
+        The target policy's probabilities.
+    q : array (n, 1) or None
+        An existing estimate, averaged over the target policy.
+    columns : FileColumns or None
+        Which columns were read under another name, and which were not used; None where the states come from elsewhere.
+    """
 
     starts: StartStates
     at_state: FloatArray | None
     q: FloatArray | None = None
+    columns: FileColumns | None = None
 
 
 @checked
-def load_transitions(path: str | os.PathLike[str]) -> Transitions:
+def load_transitions(path: str | os.PathLike[str], ignore: Sequence[str] = ()) -> Transitions:
     """The transitions of a Parquet file; rows must be in the order of generation.
 
     Parameters
     ----------
     path : path
         A file with the columns `state`, `action`, `reward`, `next_state` and, where known, `terminated` and `episode`.
+    ignore : sequence of str
+        Columns that are treated as if they were not there, such as one whose name is refused since it may mean another.
 
     Returns
     -------
@@ -70,7 +94,7 @@ def load_transitions(path: str | os.PathLike[str]) -> Transitions:
     Raises
     ------
     InvalidFile
-        Where there is no such file, or its columns are no transitions.
+        Where there is no such file, its columns are no transitions, or a name may mean one of these.
 
     Examples
     --------
@@ -83,12 +107,48 @@ def load_transitions(path: str | os.PathLike[str]) -> Transitions:
     ...     load_transitions(path)
     Transitions(2 rows, 2 episodes, 1-d states, 0 terminated)
     """
-    return read_transition_file(path).data
+    return read_transition_file(path, ignore, policy=False, estimate=False).data
 
 
-def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
-    """Transitions and, where present, the policy's probabilities at the states and at the next states."""
-    table = _Table(path)
+def read_transition_file(
+    path: str | os.PathLike[str], ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+) -> TransitionFile:
+    """All that a file of transitions holds, and how its columns were read.
+
+    Parameters
+    ----------
+    path : path
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    policy : bool
+        Whether to read the target policy's probabilities.
+    estimate : bool
+        Whether to read an existing estimate of Q.
+
+    Returns
+    -------
+    TransitionFile
+
+    Raises
+    ------
+    InvalidFile
+        As `load_transitions`, and where probabilities are none or do not fit the actions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from accountable_ope.io import read_transition_file
+    >>> rows = {"obs": [0.0, 1.0], "action": [0, 1], "reward": [0.5, 0.0], "next_state": [1.0, 0.0], "hour": [7, 8]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.parquet"
+    ...     pq.write_table(pa.table(rows), path)
+    ...     columns = read_transition_file(path).columns
+    >>> columns.aliases, columns.unused
+    ((('obs', 'state'),), ('hour',))
+    """
+    table = Table(path, LOG, _wanted(LOG, policy, estimate), ignore)
     try:
         data = Transitions(
             table.required("state"),
@@ -96,17 +156,26 @@ def read_transition_file(path: str | os.PathLike[str]) -> TransitionFile:
             table.required("reward"),
             table.required("next_state"),
             table.optional("terminated"),
-            table.optional("episode"),
+            table.optional("episode", text=True),
         )
     except InvalidFile:
         raise  # names the file already
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
-    return TransitionFile(data, table.matrix(AT_STATE), table.matrix(AT_NEXT), table.matrix("q"), table.matrix("next_q"))
+    live = ~data.terminated  # what stands at the next state of other rows is not used
+    at_state, at_next = table.probabilities(AT_STATE), table.probabilities(AT_NEXT, live)
+    for values, column in ((at_next, AT_NEXT), (at_state, AT_STATE)):
+        _check_actions(data, values, f"{table.name}: ", column)
+    if at_state is not None and at_next is not None and at_state.shape[1] != at_next.shape[1]:
+        raise InvalidFile(
+            f"{table.name}: columns `{AT_STATE}` and `{AT_NEXT}` must have a probability for every action. They have "
+            f"{at_state.shape[1]} and {at_next.shape[1]}."
+        )
+    return TransitionFile(data, at_state, at_next, table.numbers("q"), table.numbers("next_q"), table.columns)
 
 
 @checked
-def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates:
+def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = ()) -> StartStates:
     """The start states of a Parquet file.
 
     Parameters
@@ -115,6 +184,8 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates
         A file with the column `state` and, where they differ, `weight`.
     exact : bool
         True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
 
     Returns
     -------
@@ -123,7 +194,7 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates
     Raises
     ------
     InvalidFile
-        Where there is no such file, or its columns are no start states.
+        Where there is no such file, its columns are no start states, or a name may mean one of these.
 
     Examples
     --------
@@ -136,19 +207,55 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True) -> StartStates
     ...     load_starts(path, exact=False)
     StartStates(2 rows, i.i.d. sample)
     """
-    return read_start_file(path, exact).starts
+    return read_start_file(path, exact, ignore, policy=False, estimate=False).starts
 
 
-def read_start_file(path: str | os.PathLike[str], exact: bool = True) -> StartFile:
-    """Start states and, where present, the policy's probabilities there."""
-    table = _Table(path)
+def read_start_file(
+    path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+) -> StartFile:
+    """All that a file of start states holds, and how its columns were read.
+
+    Parameters
+    ----------
+    path : path
+    exact : bool
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    policy : bool
+        Whether to read the target policy's probabilities.
+    estimate : bool
+        Whether to read an existing estimate of Q.
+
+    Returns
+    -------
+    StartFile
+
+    Raises
+    ------
+    InvalidFile
+        As `load_starts`, and where probabilities are none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from accountable_ope.io import read_start_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "starts.parquet"
+    ...     pq.write_table(pa.table({"state": [0.0, 1.0], "weight": [1, 3], "ward": ["a", "b"]}), path)
+    ...     read_start_file(path).columns.unused
+    ('ward',)
+    """
+    table = Table(path, STARTS, _wanted(STARTS, policy, estimate), ignore)
     try:
         starts = StartStates(table.required("state"), table.optional("weight"), exact)
     except InvalidFile:
         raise  # names the file already
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
-    return StartFile(starts, table.matrix(AT_STATE), table.matrix("q"))
+    return StartFile(starts, table.probabilities(AT_STATE), table.numbers("q"), table.columns)
 
 
 @checked
@@ -235,88 +342,22 @@ def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: Tabul
     _write(columns, path)
 
 
-class _Table:
-    """Columns of a Parquet file by base name, as NumPy arrays without nulls."""
+def _wanted(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:
+    return [name for name in known if (policy or name not in POLICY) and (estimate or name not in ESTIMATE)]
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        self.name = os.fspath(path)
-        if not Path(path).is_file():
-            raise InvalidFile(f"{self.name} is not a file.")
-        try:
-            self._table: pa.Table = pq.read_table(path)
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InvalidFile(f"{self.name} cannot be read as Parquet: {reason}") from error
-        if self._table.num_rows == 0:
-            raise InvalidFile(f"{self.name} has no rows.")
-
-    def required(self, base: str) -> NDArray[Any]:
-        found = self.optional(base)
-        if found is None:
-            names = ", ".join(self._table.column_names) or "none"
-            raise InvalidFile(f"{self.name} has no column `{base}` (nor `{base}_0`). Its columns: {names}.")
-        return found
-
-    def matrix(self, base: str) -> FloatArray | None:
-        found = self.optional(base)
-        if found is None:
-            return None
-        if found.dtype.kind not in "iuf":
-            raise InvalidFile(f"{self.name}: column `{base}` must hold numbers. It holds {found.dtype}.")
-        return np.asarray(found.astype(np.float64).reshape(len(found), -1))
-
-    def optional(self, base: str) -> NDArray[Any] | None:
-        names = self._table.column_names
-        if names.count(base) > 1:
-            raise InvalidFile(f"{self.name} has several columns called `{base}`.")
-        if base in names:
-            return self._column(base)
-        numbered: list[NDArray[Any]] = []
-        while f"{base}_{len(numbered)}" in names:
-            numbered.append(self._column(f"{base}_{len(numbered)}"))
-        if not numbered:
-            return None
-        for index, part in enumerate(numbered):
-            if part.ndim != 1 or part.dtype.kind not in "iufb":
-                raise InvalidFile(f"{self.name}: column `{base}_{index}` must hold one number per row.")
-        return np.column_stack([part.astype(np.float64) for part in numbered])
-
-    def _column(self, name: str) -> NDArray[Any]:
-        import pyarrow as pa
-
-        column: pa.ChunkedArray = self._table[name]
-        if column.null_count:
-            missing = plural(column.null_count, "missing value", "missing values")
-            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls).")
-        kind = column.type
-        if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            return self._list_column(name, column)
-        if pa.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = column.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return np.asarray(column.to_pylist(), dtype=np.str_)
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise InvalidFile(f"{self.name}: column `{name}` must hold numbers. It holds {kind}.")
-        return np.asarray(column.to_numpy())
-
-    def _list_column(self, name: str, column: pa.ChunkedArray) -> NDArray[Any]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        lengths = np.unique(pc.list_value_length(column).to_numpy())
-        if len(lengths) != 1 or lengths[0] == 0:
-            raise InvalidFile(f"{self.name}: lists in column `{name}` must all have the same positive length.")
-        flat = pc.list_flatten(column)
-        if flat.null_count:
-            missing = plural(flat.null_count, "missing value", "missing values")
-            raise InvalidFile(f"{self.name}: column `{name}` has {flat.null_count} {missing} (nulls) inside its lists.")
-        if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
-            raise InvalidFile(f"{self.name}: column `{name}` must hold lists of numbers. It holds {column.type}.")
-        return np.asarray(flat.to_numpy().astype(np.float64).reshape(-1, int(lengths[0])))
+def _check_actions(data: Transitions, probabilities: FloatArray | None, where: str, column: str) -> None:
+    """Every logged action has a probability."""
+    if probabilities is None or not data.finite_actions:
+        return
+    actions = probabilities.shape[1]
+    beyond = data.actions >= actions
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise InvalidFile(
+            f"{where}`actions` has index {int(data.actions[row])} in row {row}, but `{column}` has probabilities of {actions} "
+            f"actions (0 to {actions - 1})."
+        )
 
 
 def _probabilities(policy: TabulatedPolicy, states: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ from ..validation import (
     BoolArray,
     FloatArray,
     IntArray,
+    describe,
     frozen,
     matrix,
     plural,
@@ -25,6 +26,9 @@ from ..validation import (
     same_rows,
     vector,
 )
+
+MOST_ACTIONS = 2**16
+"""A larger index is no action of a finite set but an identifier; an entry for every action would not fit into memory."""
 
 
 @checked
@@ -77,6 +81,8 @@ class Transitions:
         terminated: ArrayLike | None = None,
         episodes: ArrayLike | None = None,
     ) -> None:
+        for given, name in ((states, "states"), (rewards, "rewards"), (next_states, "next_states")):
+            _refuse_text(given, name)
         s = matrix(states, "states")
         n = len(s)
         if n < 2:
@@ -201,6 +207,8 @@ class StartStates:
     exact: bool
 
     def __init__(self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True) -> None:
+        for given, name in ((states, "start states"), (weights, "weights")):
+            _refuse_text(given, name)
         s = matrix(states, "start states")
         if len(s) == 0:
             raise InvalidInput("`start states` must have at least one row. Got none.")
@@ -209,7 +217,8 @@ class StartStates:
         w = np.full(len(s), 1 / len(s)) if weights is None else vector(weights, "weights")
         same_rows(len(s), w, "weights", "start states")
         if (w < 0).any() or w.max() <= 0:
-            raise InvalidInput("`weights` must not be negative and must not all be zero.")
+            where = f" Row {int(np.argmin(w))} has {w.min():g}." if (w < 0).any() else " All are."
+            raise InvalidInput(f"`weights` must not be negative and must not all be zero.{where}")
         w = w / w.max()  # a sum of very large weights would overflow
         object.__setattr__(self, "states", frozen(s))
         object.__setattr__(self, "weights", frozen(w / w.sum()))
@@ -223,14 +232,23 @@ class StartStates:
         return f"StartStates({len(self)} {plural(len(self), 'row', 'rows')}, {kind})"
 
 
+def _refuse_text(values: ArrayLike | None, name: str) -> None:
+    """Text that looks like numbers tells of a column that was read wrongly, so it is not converted."""
+    raw = raw_array(() if values is None else values)
+    if raw.dtype.kind in "US" or (raw.dtype == object and any(isinstance(entry, str | bytes) for entry in raw.flat)):
+        raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.")
+
+
 def _actions(values: ArrayLike) -> IntArray | FloatArray:
     raw = raw_array(values)
     if raw.dtype.kind in "iub" and raw.ndim == 1:
-        indices = private_copy(raw, np.int64)
-        if len(indices) and indices.min() < 0:
-            raise InvalidInput(f"`actions` must be indices from 0. Got {int(indices.min())} in row {int(indices.argmin())}.")
-        return indices
-    if raw.ndim == 1 and raw.dtype != object:
+        if len(raw) and raw.min() < 0:
+            raise InvalidInput(f"`actions` must be indices from 0. Got {int(raw.min())} in row {int(raw.argmin())}.")
+        if len(raw) and raw.max() >= MOST_ACTIONS:
+            row = int(np.argmax(raw >= MOST_ACTIONS))
+            raise InvalidInput(f"`actions` must be indices below {MOST_ACTIONS:,}. Got {int(raw[row])} in row {row}.")
+        return private_copy(raw, np.int64)
+    if raw.ndim == 1 and len(raw):
         raise InvalidInput(
             f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}; "
             "for one-dimensional continuous actions give one column, shape (n, 1)."
@@ -242,8 +260,12 @@ def _flags(values: ArrayLike, n: int) -> BoolArray:
     raw = raw_array(values)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
-    if raw.ndim != 1 or (raw.dtype != bool and not (raw.dtype.kind in "iuf" and np.isin(raw, (0, 1)).all())):
+    if raw.ndim != 1 or raw.dtype.kind not in "biuf":
         raise InvalidInput("`terminated` must be one True or False per row.")
+    wrong = ~np.isin(raw, (0, 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(f"`terminated` must be one True or False per row. Got {raw[row]} in row {row}.")
     same_rows(n, raw, "terminated", "states")
     return np.array(raw, dtype=bool)
 

@@ -12,10 +12,11 @@ import numpy as np
 from ..bounds.correction import Correction
 from ..bounds.diagnosis import Diagnosis
 from ..bounds.interval import ClassCertificates, Interval
+from ..io.columns import FileColumns
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm
 from ..problem.statements import texts
-from ..problem.transitions import Transitions
+from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import Certificate
 from ..programs.proofs import Tightening
 
@@ -104,7 +105,19 @@ def correction_document(correction: Correction) -> Document:
     }
 
 
-def description_document(file: TransitionFile, reward_range: tuple[float, float] | None) -> Document:
+def columns_document(columns: Sequence[FileColumns]) -> Document:
+    """How the columns of the files were read."""
+    return {
+        "columns": [
+            {"file": each.file, "read_as": dict(each.aliases), "not_used": list(each.unused), "ignored": list(each.ignored)}
+            for each in columns
+        ]
+    }
+
+
+def description_document(
+    file: TransitionFile, reward_range: tuple[float, float] | None, starts: StartStates | None = None
+) -> Document:
     """What `aope check --json` prints."""
     data = file.data
     return {
@@ -118,6 +131,7 @@ def description_document(file: TransitionFile, reward_range: tuple[float, float]
         "state_maximum": data.states.max(axis=0).tolist(),
         "state_deviation": data.states.std(axis=0).tolist(),
         "action_counts": np.bincount(data.actions).tolist() if data.finite_actions else None,
+        "start_states": None if starts is None else {"rows": len(starts), "exact": starts.exact},
         "target_probabilities_at_next": file.at_next is not None,
         "target_probabilities_at_state": file.at_state is not None,
     }

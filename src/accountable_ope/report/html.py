@@ -77,6 +77,7 @@ class Page:
     intervals: Table
     notes: tuple[Note, ...]
     premises: tuple[str, ...]
+    remarks: tuple[str, ...]
     checked: bool
     certificates: Table
     tightened: tuple[str, ...]
@@ -88,8 +89,12 @@ def report_html(
     title: str,
     truth: float | None = None,
     to_beat: float | None = None,
+    remarks: Sequence[str] = (),
 ) -> str:
-    """The whole page; with the values of the target policy and of the behavior policy, where they are known."""
+    """The whole page; with the values of the target policy and of the behavior policy, where they are known.
+
+    remarks: sentences about how the data were read.
+    """
     best = intervals[-1]
     episodes = "" if data.number_of_episodes is None else f" in {data.number_of_episodes:,} episodes"
     scale = normalizer(best.assumptions.discount)
@@ -110,6 +115,7 @@ def report_html(
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=tuple(_notes(intervals)),
+        remarks=tuple(remarks),
         premises=tuple(map(str, best.premises)),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(
