@@ -24,7 +24,7 @@ GOOD = {
     "bound": ("log.parquet", *QUESTION),
     "check": ("log.parquet",),
     "correct": ("log.parquet", *QUESTION, "--q", "estimates:zero"),
-    "coverage": ("--family", "coin", "--n", 20, "--trials", 1, "--workers", 1, "--radius", "azuma"),
+    "coverage": ("--family", "fair-coin", "--n", 20, "--trials", 1, "--workers", 1, "--radius", "azuma"),
     "demo": (),
     "diagnose": ("log.parquet", *QUESTION, "--q", "estimates:zero"),
     "experiment": ("figure1", "--quick", "--workers", 1),
@@ -65,7 +65,7 @@ def bytes_of(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def complaint(folder, words, *, must_fail=False, keep=()):
+def complaint(folder, words, *, must_fail=False, must_work=False, keep=()):
     """What is wrong with how a command ends; None where all is well. Files that it wrote are taken away, but for `keep`."""
     before = bytes_of(folder)
     try:
@@ -81,6 +81,8 @@ def complaint(folder, words, *, must_fail=False, keep=()):
         after = bytes_of(folder)
         for name in set(after) - set(before) - set(keep):
             (folder / name).unlink()
+    if must_work and done.returncode == 2:
+        return done.stderr
     return (
         _lost(before, after) or _wrong_exit(words, done, must_fail=must_fail) or ("--json" in words and _wrong_json(done)) or None
     )

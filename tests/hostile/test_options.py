@@ -56,7 +56,13 @@ def hostile_words(name, hint):
 
 
 def cases(command):
-    return [each for name, hint in options(command).items() for each in hostile_words(name, hint)]
+    """Every option with a share of the values, another one for another command; all values for what `bound` has not."""
+    found, known = [], options("bound")
+    for at, (name, hint) in enumerate(options(command).items()):
+        words = list(hostile_words(name, hint))
+        share = 1 if name not in known else 2 if command == "bound" else 6
+        found += words[(at + list(COMMANDS).index(command)) % share :: share]
+    return found
 
 
 def number_of_cases():
@@ -72,26 +78,30 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_good_command_works(folder, command):
-    assert complaint(folder, (command, *GOOD[command], "--json")) is None
+    assert complaint(folder, (command, *GOOD[command], "--json"), must_work=True) is None
 
 
 @pytest.mark.parametrize(("command", "part"), [(command, part) for command in COMMANDS for part in range(3)])
 def test_hostile_options(folder, command, part):
     wrong = []
     for words, must_fail in cases(command)[part::3]:
+        if command == "simulate" and words[0].endswith(("=log.parquet", "=starts.parquet")):
+            continue  # nothing is read, and what is named may be written over
         found = complaint(folder, (command, *GOOD[command], "--json", *words), must_fail=must_fail)
         if found:
             wrong.append(f"{' '.join(words)[:60]!r}: {found}")
     assert not wrong, f"{len(wrong)} failures:\n" + "\n".join(wrong)
 
 
+PLACES_FIRST = {"bound": 1, "check": 1, "correct": 1, "diagnose": 1, "monitor": 2, "sensitivity": 1}
+"""How many words of a command are places."""
+
+
 def test_places_that_are_arguments(folder):
     """The file of transitions, the state of a monitor and the like."""
     wrong = []
     for command, words in GOOD.items():
-        for at in range(
-            1 if command in ("bound", "check", "correct", "diagnose", "sensitivity") else 2 if command == "monitor" else 0
-        ):
+        for at in range(PLACES_FIRST.get(command, 0)):
             for place in PLACES:
                 found = complaint(folder, (command, *words[:at], place, *words[at + 1 :], "--json"))
                 if found:

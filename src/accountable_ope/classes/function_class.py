@@ -12,7 +12,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.problem import Experience
-from ..validation import FloatArray, refuse_memory, refuse_non_finite
+from ..validation import FloatArray, float_array, refuse_memory
 from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
 
 ROWS_AT_ONCE = 8192
@@ -312,8 +312,7 @@ def refuse_large(features: FeatureMap, rows: int) -> None:
 
 
 def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
-    values = np.asarray(features(points), dtype=np.float64)
+    values = float_array(features(points), "features", dimensions=(0, 1, 2, 3))
     if values.shape != (len(points), features.dimension):
         raise InvalidInput(f"`features` must give shape {(len(points), features.dimension)}. Got {values.shape}.")
-    refuse_non_finite(values, "features")
     return values

@@ -122,8 +122,8 @@ class Assumptions:
             raise InvalidInput(f"`discount` must be in [0, 1). Got {self.discount!r}.")
         if 0 < discount < LEAST_DISCOUNT or 0 < 1 - discount < LEAST_LEFT:
             raise InvalidInput(
-                f"`discount` must be 0, 1, or between {LEAST_DISCOUNT:g} and 1 - {LEAST_LEFT:g}: nearer to them nothing is left of "
-                f"the digits of a value. Got {self.discount!r}."
+                f"`discount` must be 0, 1, or between {LEAST_DISCOUNT:g} and 1 - {LEAST_LEFT:g}: nearer to them a value has no "
+                f"digits left. Got {self.discount!r}."
             )
         object.__setattr__(self, "discount", discount)
         object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
