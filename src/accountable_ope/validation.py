@@ -45,7 +45,7 @@ def raw_array(values: ArrayLike) -> NDArray[Any]:
         return np.empty(0, dtype=object)
 
 
-def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) -> FloatArray:
+def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...], largest: float = LARGEST) -> FloatArray:
     """`values` as a private float64 array without NaN or infinity, with one of the allowed numbers of dimensions."""
     raw = raw_array(values)
     if raw.dtype.kind not in "fiub" or (raw.dtype == bool and raw.ndim == 0):
@@ -55,18 +55,18 @@ def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...]) ->
     if array.ndim not in dimensions:
         wanted = " or ".join(f"{d}-dimensional" for d in dimensions)
         raise InvalidInput(f"`{name}` must be {wanted}. Got an array of shape {array.shape}.")
-    refuse_non_finite(array, name)
+    refuse_non_finite(array, name, largest)
     return array
 
 
-def refuse_non_finite(array: FloatArray, name: str) -> None:
+def refuse_non_finite(array: FloatArray, name: str, largest: float = LARGEST) -> None:
     """Raise when an entry is NaN, infinite, or so large that its powers overflow, naming the first such row."""
-    if np.all(np.abs(array) <= LARGEST):
+    if np.all(np.abs(array) <= min(largest, np.finfo(np.float64).max)):
         return
     wrong = ~np.isfinite(array)
     what = "NaN or infinite"
     if not wrong.any():
-        wrong, what = np.abs(array) > LARGEST, f"too large (beyond {LARGEST:g})"
+        wrong, what = np.abs(array) > largest, f"too large (beyond {largest:g})"
     row, count = int(np.argwhere(wrong)[0][0]) if array.ndim else 0, int(wrong.sum())
     raise InvalidInput(f"`{name}` has {count} {what} {plural(count, 'entry', 'entries')}, first in row {row}.")
 
@@ -80,9 +80,9 @@ def matrix(values: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def vector(values: ArrayLike, name: str) -> FloatArray:
+def vector(values: ArrayLike, name: str, *, largest: float = LARGEST) -> FloatArray:
     """An (n,) float array; a single column is accepted."""
-    array = float_array(values, name, dimensions=(1, 2))
+    array = float_array(values, name, dimensions=(1, 2), largest=largest)
     if array.ndim == 2:
         if array.shape[1] != 1:
             raise InvalidInput(f"`{name}` must be one number per row. Got an array of shape {array.shape}.")

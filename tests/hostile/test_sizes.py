@@ -46,7 +46,6 @@ def test_extreme_assumptions(name, value):
     bound_under(name, value, QUICK)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("radius", SLOW)
 @pytest.mark.parametrize(("name", "value"), [(name, values[k]) for name, values in EXTREME.items() for k in (0, -1)])
 def test_extreme_assumptions_with_rounds(name, value, radius):

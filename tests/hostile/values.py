@@ -56,7 +56,7 @@ HOSTILE: dict[str, Hostile] = {
     "an array of complex": Hostile(lambda: np.array([1j, 2.0])),
     "an array of objects": Hostile(lambda: np.array([None, object()])),
     "an array of numbers as objects": Hostile(lambda: np.array([0.5, 1.0], dtype=object), "Sequence|tuple|Range"),
-    "an array of text": Hostile(lambda: np.array(["0.1", "0.2"]), r"Sequence\[str"),
+    "an array of text": Hostile(lambda: np.array(["0.1", "0.2"]), r"(Sequence|tuple)\[str"),
     "an array of dates": Hostile(lambda: np.array(["2020-01-01"], dtype="datetime64[D]")),
     "an array of NaN": Hostile(lambda: np.array([np.nan, 1.0]), "Sequence|tuple|Array|Range"),
     "lists of unequal lengths": Hostile(lambda: [[1.0], [1.0, 2.0]], "Sequence|tuple|Array|Range"),

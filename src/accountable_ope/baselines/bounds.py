@@ -308,7 +308,7 @@ def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:
 
 
 def _samples(x: ArrayLike, *, least: int, name: str = "x") -> FloatArray:
-    values = vector(x, name)
+    values = vector(x, name, largest=math.inf)  # weights of whole episodes know no scale
     if len(values) < least:
         raise InvalidInput(f"At least {least} episodes are needed. Got {len(values)}.")
     if (values < 0).any():

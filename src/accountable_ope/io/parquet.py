@@ -32,6 +32,7 @@ from .files import whole_file
 from .table import Table
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TransitionFile:
     """A file of transitions, with the target policy's probabilities and an estimate of Q where it has those columns.
@@ -55,6 +56,7 @@ class TransitionFile:
     columns: FileColumns
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class StartFile:
     """A file of start states, with the target policy's probabilities and an estimate of Q where it has those columns.
@@ -77,7 +79,7 @@ class StartFile:
 
 
 @checked
-def load_transitions(path: str | os.PathLike[str], ignore: Sequence[str] = ()) -> Transitions:
+def load_transitions(path: str | os.PathLike[str], ignore: str | Sequence[str] = ()) -> Transitions:
     """The transitions of a Parquet file; rows must be in the order of generation.
 
     Parameters
@@ -110,8 +112,9 @@ def load_transitions(path: str | os.PathLike[str], ignore: Sequence[str] = ()) -
     return read_transition_file(path, ignore, policy=False, estimate=False).data
 
 
+@checked
 def read_transition_file(
-    path: str | os.PathLike[str], ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+    path: str | os.PathLike[str], ignore: str | Sequence[str] = (), *, policy: bool = True, estimate: bool = True
 ) -> TransitionFile:
     """All that a file of transitions holds, and how its columns were read.
 
@@ -175,7 +178,7 @@ def read_transition_file(
 
 
 @checked
-def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = ()) -> StartStates:
+def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: str | Sequence[str] = ()) -> StartStates:
     """The start states of a Parquet file.
 
     Parameters
@@ -210,8 +213,14 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: Sequen
     return read_start_file(path, exact, ignore, policy=False, estimate=False).starts
 
 
+@checked
 def read_start_file(
-    path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+    path: str | os.PathLike[str],
+    exact: bool = True,
+    ignore: str | Sequence[str] = (),
+    *,
+    policy: bool = True,
+    estimate: bool = True,
 ) -> StartFile:
     """All that a file of start states holds, and how its columns were read.
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, IntArray, refuse_non_finite, same_size, whole
+from ..validation import FloatArray, IntArray, refuse_non_finite, whole
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .cones import maximize_over_cones
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian
@@ -211,7 +211,8 @@ def pointwise_bound(
     """
     if not constraints:
         raise InvalidInput("`constraints` must not be empty: rows alone are no certificate.")
-    same_size(rows.features.shape[1], objective, "objective")
+    if objective.ndim != 1 or rows.features.shape[1] != len(objective):
+        raise InvalidInput(f"`features` must have {len(objective)} columns. Got {rows.features.shape[1]}.")
     whole(rounds, "rounds", least=0)
     whole(steps, "steps", least=1)
     stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
