@@ -62,6 +62,7 @@ SLOW = (
     "experiments/test_setting.py",
     "fitting/test_neural.py",
     "golden/",
+    "hostile/",
     "io/test_minari.py",
     "laboratory/test_coverage_command.py",
     "laboratory/test_families.py",

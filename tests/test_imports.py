@@ -17,6 +17,7 @@ ROOT = Path(accountable_ope.__file__).parent
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("errors", "lazy"),
     ("validation",),
+    ("arguments",),
     ("programs",),
     ("problem",),
     ("io",),
@@ -34,12 +35,12 @@ ROOMS: tuple[tuple[str, ...], ...] = (
 """The way of the flow, lowest first. A room may import rooms before it and its own modules, nothing beside or after it."""
 
 ONLY: dict[str, set[str]] = {
-    "programs": {"errors", "lazy", "validation"},
-    "kernels": {"errors", "lazy", "validation", "programs"},
-    "io": {"errors", "lazy", "validation", "problem"},
-    "runner": {"errors", "lazy", "validation", "io"},
-    "environments": {"errors", "lazy", "validation", "problem", "classes"},
-    "baselines": {"errors", "lazy", "validation", "problem", "io"},
+    "programs": {"errors", "lazy", "validation", "arguments"},
+    "kernels": {"errors", "lazy", "validation", "arguments", "programs"},
+    "io": {"errors", "lazy", "validation", "arguments", "problem"},
+    "runner": {"errors", "lazy", "validation", "arguments", "io"},
+    "environments": {"errors", "lazy", "validation", "arguments", "problem", "classes"},
+    "baselines": {"errors", "lazy", "validation", "arguments", "problem", "io"},
 }
 """Rooms that may use less than their place allows: mathematics that knows no data, data that know no mathematics."""
 

@@ -530,7 +530,7 @@ def test_a_single_reward_is_its_own_average() -> None:
         ({"radius": "magic"}, "`radius` must be one of"),
         ({"features": []}, "at least one feature class"),
         ({"features": KernelSections(aope.Gaussian(1.0))}, "must be a feature map or Precomputed .* Got KernelSections"),
-        ({"features": [grid(MDP), "tabular"]}, "must be a feature map .* Got str"),
+        ({"features": [grid(MDP), "tabular"]}, "must be a feature map .* Got .*'tabular'"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]])}, "`value_span` is needed with Precomputed"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]]), "value_span": 1.0}, "must have 1500 data rows"),
     ],

@@ -459,7 +459,7 @@ def test_a_failure_while_bounding_changes_nothing(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Evaluation, "bound", fail)
-        with pytest.raises(MemoryError):
+        with pytest.raises(aope.InvalidInput, match="not enough memory"):
             monitor.update(DATA.rows(slice(300, None)))
     assert len(monitor) == 300 and len(monitor.history) == 1
     assert monitor.update(DATA.rows(slice(300, None))).count == 600

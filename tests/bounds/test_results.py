@@ -77,14 +77,14 @@ def test_answers_about_an_estimate_have_a_table(result):
         (lambda: aope.bound_value(DATA, **CHOICES), r"`problem` must be a Problem: aope.Problem\(.*Got Transitions"),
         (lambda: aope.evaluate(DATA, **CHOICES), "`problem` must be a Problem"),
         (lambda: aope.study(DATA, **CHOICES), "`problem` must be a Problem"),
-        (lambda: aope.diagnose(PROBLEM, too_high, **CHOICES), "`problem` must be a Problem.*Got function"),
+        (lambda: aope.diagnose(PROBLEM, too_high, **CHOICES), "`q` must be callable.*Got Problem"),
         (lambda: aope.correct(too_high, DATA, **CHOICES), "`problem` must be a Problem"),
         (lambda: aope.bound_value(PROBLEM, features=MDP.features(), kernel="gaussian"), "`kernel` must be a kernel.*'gaussian'"),
         (lambda: aope.bound_value(PROBLEM, features=MDP.features(), kernel=aope.Gaussian), "`kernel` must be a kernel"),
         (lambda: aope.evaluate(PROBLEM, features=MDP.features(), kernel=0.5), r"`kernel` must be a kernel.*Got 0\.5"),
         (lambda: aope.Monitor(PROBLEM, planned=10, **CHOICES), "`question` must be a Question.*Got Problem"),
         (lambda: aope.Problem(DATA, MDP.starts, MDP.policy.probabilities, FACTS), "wrap a function: aope.DiscretePolicy"),
-        (lambda: aope.Problem(DATA.states, MDP.starts, MDP.policy, FACTS), "aope.load_transitions.*Got ndarray"),
+        (lambda: aope.Problem(DATA.states, MDP.starts, MDP.policy, FACTS), "aope.load_transitions.*Got an array"),
     ],
 )
 def test_what_is_no_problem_or_no_kernel_is_refused_in_one_sentence(ask, message):

@@ -95,7 +95,7 @@ def test_tabular_points_are_a_read_only_copy() -> None:
 
 REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "no features": (lambda: RandomFourier(0), "`dimension` must be a whole number of at least 1. Got 0."),
-    "half a feature": (lambda: RandomFourier(2.5), "`dimension` must be a whole number of at least 1. Got 2.5."),  # type: ignore[arg-type]
+    "half a feature": (lambda: RandomFourier(2.5), "`dimension` must be a whole number. Got 2.5."),  # type: ignore[arg-type]
     "bandwidth zero": (lambda: RandomFourier(2, bandwidth=0.0), "`bandwidth` must be positive. Got 0.0."),
     "bandwidth negative": (lambda: RandomFourier(2, bandwidth=-1.0), "`bandwidth` must be positive. Got -1.0."),
     "bandwidth nan": (lambda: RandomFourier(2, bandwidth=math.nan), "`bandwidth` must be a finite number. Got nan."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -523,7 +524,7 @@ def test_batches_cover_all_episodes_and_share_no_draws(monkeypatch: pytest.Monke
             drawn.extend(rewards)
             return Step(states, rewards, np.ones(len(states), dtype=bool))
 
-    monkeypatch.setitem(monte_carlo_value.__globals__, "BATCH", 7)
+    monkeypatch.setattr(sys.modules["accountable_ope.environments.control_task"], "BATCH", 7)
     found = monte_carlo_value(Counted(0.0), paying(1.0), np.random.default_rng(0), discount=0.9, episodes=20)
     assert sizes == [7, 7, 6] and len(set(drawn)) == 20
     assert found.value == pytest.approx(np.mean(drawn)) and found.episodes == 20

@@ -150,7 +150,8 @@ def test_bandwidth_of_another_dimension_is_refused() -> None:
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, True])
 def test_wrong_state_dimension_is_refused(dimension: object) -> None:
-    message = f"`state_dimension` must be a whole number of at least 1. Got {dimension!r}."
+    least = " of at least 1" if type(dimension) is int else ""
+    message = f"`state_dimension` must be a whole number{least}. Got {dimension!r}."
     with pytest.raises(InvalidInput, match=re.escape(message)):
         Product(Gaussian(), Gaussian(), dimension)  # type: ignore[arg-type]
 

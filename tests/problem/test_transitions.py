@@ -145,7 +145,8 @@ def test_no_row_after_the_cut_decides_where_it_falls(labels: list[int], others: 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, NAN])
 def test_a_share_outside_zero_and_one_is_refused(share: float) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(f"`earlier_share` must be in (0, 1). Got {share!r}.")):
+    wanted = "a finite number" if share != share else "in (0, 1)"
+    with pytest.raises(InvalidInput, match=re.escape(f"`earlier_share` must be {wanted}. Got {share!r}.")):
         long_data(None).split(share)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.demo import run_demo
+from accountable_ope.problem.statements import premise
 from accountable_ope.report.html import report_html
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -94,7 +95,9 @@ def test_nothing_is_executed_or_loaded(ladder):
     data, intervals = ladder
     part = replace(intervals[-1].certificates[0], features=HOSTILE, least_loss=1e9)
     radius = replace(intervals[-1].radius, name=HOSTILE)
-    hostile = replace(intervals[-1], estimand=HOSTILE, certificates=(part,), premises=(HOSTILE,), radius=radius)
+    hostile = replace(
+        intervals[-1], estimand=HOSTILE, certificates=(part,), premises=(premise("hostile", HOSTILE),), radius=radius
+    )
     reader = read(report_html([hostile, refuted(hostile)], data, HOSTILE, truth=1.0, to_beat=0.5))
     assert not {"script", "img", "link", "iframe"} & set(reader.tags)
     assert not [name for name in reader.attributes if name.startswith("on") or name in ("src", "href")]

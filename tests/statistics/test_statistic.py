@@ -172,7 +172,7 @@ def test_other_kernels_take_the_pass_over_pairs() -> None:
         ({"columns": 0}, "`columns` must be a whole number of at least 1. Got 0."),
         ({"threads": 0}, "`threads` must be a whole number of at least 1. Got 0."),
         ({"threads": -1}, "`threads` must be a whole number of at least 1. Got -1."),
-        ({"rows": 2.5}, "`rows` must be a whole number of at least 1. Got 2.5."),
+        ({"rows": 2.5}, "`rows` must be a whole number. Got 2.5."),
     ],
     ids=["no rows", "no columns", "no threads", "negative threads", "half a row"],
 )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, positive, probability_level, vector, whole
 from .importance_sampling import Range, Samples
@@ -29,6 +30,7 @@ HALVINGS = 50
 """Steps of the bisection: about as many as a double has digits."""
 
 
+@checked
 def hcope_lower(x: ArrayLike, threshold: float, delta: float) -> float:
     """Thomas, Theocharous and Ghavamzadeh (2015), Theorem 1, with one threshold c for all i.
 
@@ -68,6 +70,7 @@ def hcope_lower(x: ArrayLike, threshold: float, delta: float) -> float:
     return _hcope(np.minimum(values, c), c, len(values), level)
 
 
+@checked
 def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     """The c that maximizes the bound of `hcope_lower` as the samples `x_pre` predict it for n_post others.
 
@@ -100,7 +103,7 @@ def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     >>> choose_threshold([0.5, 1.0, 1.5, 40.0], n_post=1000, delta=0.1) <= 40.0
     True
     """
-    values, level = np.sort(_samples(x_pre, least=2)), probability_level(delta)
+    values, level = np.sort(_samples(x_pre, least=2, name="x_pre")), probability_level(delta)
     later, log = whole(n_post, "n_post", least=2), math.log(2 / level)
     if values[-1] <= 0:
         return 1.0  # nothing to go by, so the scale of a normalized return
@@ -125,6 +128,7 @@ def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     return float(candidates[int(np.argmax(np.where(candidates > 0, bounds, -math.inf)))])
 
 
+@checked
 def split_hcope_lower(x: ArrayLike, delta: float) -> float:
     """`hcope_lower` of all but the first twentieth of the samples, at the threshold that this twentieth (at least two) chooses.
 
@@ -159,6 +163,7 @@ def split_hcope_lower(x: ArrayLike, delta: float) -> float:
     return hcope_lower(values[cut:], choose_threshold(values[:cut], len(values) - cut, delta), delta)
 
 
+@checked
 def hcope_interval(samples: Samples, delta: float) -> Range:
     """[lower(X), 1 - lower(mirrored X)] by `split_hcope_lower` at delta / 2 each, cut to [0, 1].
 
@@ -190,6 +195,7 @@ def hcope_interval(samples: Samples, delta: float) -> Range:
     return _two_sided(split_hcope_lower, samples, delta)
 
 
+@checked
 def betting_lower(x: ArrayLike, delta: float) -> float:
     """Betting against every mean (Waudby-Smith and Ramdas 2024): LB = inf{m > 0 : max_t K_t(m) < 1/delta}.
 
@@ -249,6 +255,7 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     return low
 
 
+@checked
 def betting_interval(samples: Samples, delta: float) -> Range:
     """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1].
 
@@ -300,10 +307,10 @@ def _hcope(y: FloatArray, c: float, n: int, delta: float) -> float:
     return float(y.mean() - 7 * c * log / (3 * (n - 1)) - math.sqrt(2 * float(y.var(ddof=1)) * log / n))
 
 
-def _samples(x: ArrayLike, *, least: int) -> FloatArray:
-    values = vector(x, "x")
+def _samples(x: ArrayLike, *, least: int, name: str = "x") -> FloatArray:
+    values = vector(x, name, largest=math.inf)  # weights of whole episodes know no scale
     if len(values) < least:
         raise InvalidInput(f"At least {least} episodes are needed. Got {len(values)}.")
     if (values < 0).any():
-        raise InvalidInput(f"`x` must not be negative: shift rewards by the least one. Got {values.min():g}.")
+        raise InvalidInput(f"`{name}` must not be negative: shift rewards by the least one. Got {values.min():g}.")
     return values

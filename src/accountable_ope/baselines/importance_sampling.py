@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.contradictions import check_last_pays
 from ..problem.policy import Policy
@@ -37,6 +38,7 @@ LARGEST = 1e150
 Range = tuple[float, float]
 
 
+@checked
 class Samples(NamedTuple):
     """X and its mirror image, both at least 0; their means add up to 1.
 
@@ -49,6 +51,7 @@ class Samples(NamedTuple):
     mirrored: FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class EpisodeReturns:
     """What importance sampling needs of every episode.
@@ -91,6 +94,7 @@ class EpisodeReturns:
         return Samples(_weighted(self.log_weights, share), _weighted(self.log_weights, 1 - share))
 
 
+@checked
 def episode_returns(
     data: Transitions,
     policy: Policy,
@@ -170,6 +174,7 @@ def episode_returns(
     return replace(found, per_decision=found.whole_trajectory) if terminal_reward else found
 
 
+@checked
 def return_range(discount: float, reward_range: Range, horizon: int, *, terminal_reward: bool = False) -> Range:
     """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps; with 0, where only the end pays.
 
@@ -208,6 +213,7 @@ def return_range(discount: float, reward_range: Range, horizon: int, *, terminal
     return (min(low, 0.0), max(high, 0.0)) if terminal_reward else (low * total, high * total)
 
 
+@checked
 def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
     """The most by which the value forever can differ from the return over T steps: discount^T max |r| / (1 - discount).
 
@@ -241,6 +247,7 @@ def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
     return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
 
 
+@checked
 def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy") -> FloatArray:
     """The probability that the policy gives to the action of every row.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, value_ranges
@@ -32,6 +33,7 @@ _EPISODES = {
 }
 
 
+@checked
 @dataclass(frozen=True)
 class BaselineInterval:
     """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
@@ -90,6 +92,7 @@ class BaselineInterval:
         return self.lower <= self.upper
 
 
+@checked
 def importance_sampling_interval(
     data: Transitions,
     policy: Policy,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features
 from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
@@ -29,6 +30,7 @@ from .evaluation import Evaluation, evaluate, single_threaded
 from .interval import clip
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class AndersonRubinInterval:
     """The values of all Q of the class with eps'(K - q D) eps <= 0, within norm bound and value box, cut to the declared range.
@@ -98,6 +100,7 @@ class AndersonRubinInterval:
         return self.upper - self.lower
 
 
+@checked
 def anderson_rubin_interval(
     problem: Problem,
     *,

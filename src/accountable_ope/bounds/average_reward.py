@@ -37,6 +37,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.description import describe_class
 from ..classes.features import ListedFeatures
 from ..classes.function_class import Features, FunctionClass, as_classes
@@ -96,6 +97,7 @@ class _RelativeValues:
         )
 
 
+@checked
 def bound_average_reward(
     data: Transitions,
     policy: Policy,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
@@ -43,6 +44,7 @@ class CorrectionStatus(Enum):
     )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Correction:
     """estimate + change, with the change of least norm; callable like any Q where the features are a function of points.
@@ -126,6 +128,7 @@ class Correction:
         save_linear_q(self.change, path)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CorrectedQ:
     """An estimate plus a change that was saved.
@@ -156,6 +159,7 @@ class CorrectedQ:
     predict_value = __call__
 
 
+@checked
 def correct(
     q: AnyQ,
     problem: Problem,

@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
 from ..kernels.kernel import Kernel
@@ -37,6 +38,7 @@ class Verdict(Enum):
     )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
     """An estimate against the data.
@@ -109,6 +111,7 @@ class Diagnosis:
         return self.estimate in self.interval
 
 
+@checked
 def diagnose(
     q: AnyQ,
     problem: Problem,

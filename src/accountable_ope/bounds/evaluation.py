@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..arguments import checked
 from ..classes.description import describe_class
 from ..classes.features import ListedFeatures
 from ..classes.function_class import Features, FunctionClass, as_classes
@@ -41,6 +42,7 @@ UNDECLARED_NORM = 1e4
 """Without a declared norm bound, ||Q|| is taken to be at most so many times the largest value: wild enough for any Q."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """A problem with the Bellman systems and kernel statistics of its classes: all that costs O(n^2).
@@ -76,6 +78,7 @@ class Evaluation:
         anchored = "" if self.anchor is None else ", anchored"
         return f"Evaluation({len(self.problem.data)} rows, {self.kernel!r}, {list(self.classes)!r}{anchored})"
 
+    @checked
     def bound(
         self, radius: str = DEFAULT_RADIUS, delta: float = 0.1, *, pointwise: bool = False, planned: int | None = None
     ) -> Interval:
@@ -171,10 +174,12 @@ class Evaluation:
             ),
         )
 
+    @checked
     def ladder(self, radii: Sequence[str] = LADDER, delta: float = 0.1, *, pointwise: bool = False) -> tuple[Interval, ...]:
         """One interval per radius. Each is valid on its own; do not pick the narrowest."""
         return tuple(self.bound(radius, delta, pointwise=pointwise) for radius in radii)
 
+    @checked
     def assuming(self, assumptions: Assumptions) -> Evaluation:
         """The same statistic under other assumptions; the discount must stay, as it is part of the statistic."""
         before = self.problem.assumptions.discount
@@ -182,35 +187,42 @@ class Evaluation:
             raise InvalidInput(f"The statistic was made at discount {before:g}. Got {assumptions.discount:g}.")
         return replace(self, problem=self.problem.assuming(assumptions))
 
+    @checked
     def of_class(self, index: int) -> Evaluation:
         """The evaluation of one of the classes alone."""
+        self._refuse_index(index)
         kept = slice(index, index + 1)
         return replace(self, classes=self.classes[kept], systems=self.systems[kept], statistics=self.statistics[kept])
 
+    @checked
     def diagnose(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Diagnosis:
         """Is this estimate consistent with the data, and where is it wrong? See `diagnose`."""
         from .diagnosis import diagnosis_of
 
         return diagnosis_of(self.anchored(q), radius, delta)
 
+    @checked
     def correct(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Correction:
         """The smallest change that makes this estimate consistent with the data; see `correct`."""
         from .correction import correction_of
 
         return correction_of(self.anchored(q), q, radius, delta)
 
+    @checked
     def study(self, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Study:
         """How the interval depends on what was assumed; see `study`."""
         from .sensitivity import study_of
 
         return study_of(self, radius, delta)
 
+    @checked
     def anchored(self, q: AnyQ, progress: Progress | None = None) -> Evaluation:
         """The same classes around an existing Q, whose residuals make one more pass over the pairs of rows."""
         return _evaluate(
             self.problem, self.kernel, self.classes, q_columns(q, self.problem.experience), self.chosen, self.options, progress
         )
 
+    @checked
     def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
         """The same kernel and classes on another problem: fewer rows, or another discount."""
         if self.anchor is not None:
@@ -220,8 +232,10 @@ class Evaluation:
             )
         return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
 
+    @checked
     def member(self, index: int) -> Member:
         """One class, with what the assumptions say about it."""
+        self._refuse_index(index)
         problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
         facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
         return Member(
@@ -248,7 +262,12 @@ class Evaluation:
             episodes=problem.data.episodes,
         )
 
+    def _refuse_index(self, index: int) -> None:
+        if not 0 <= index < len(self.classes):
+            raise InvalidInput(f"`index` must be one of the {len(self.classes)} classes, from 0. Got {index}.")
 
+
+@checked
 def evaluate(
     problem: Problem,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ..arguments import checked
 from ..io.display import confidence
 from ..problem.assumptions import Range
 from ..problem.statements import Guarantee, Statement, Status
@@ -51,6 +52,7 @@ class CurveRow:
     baseline: bool
 
 
+@checked
 @dataclass(frozen=True)
 class Curve:
     """The interval at each value of one parameter, all else as declared; its ends are NaN where it is INCONSISTENT.
@@ -94,6 +96,7 @@ class Curve:
         return tuple(CurveRow(x, low, high, status, x == self.baseline) for x, low, high, status in columns)
 
 
+@checked
 @dataclass(frozen=True)
 class LeastNorm:
     """||Q|| > value with probability 1 - delta: the data refute norm bounds up to it. No upper bound can be learned from data.
@@ -121,6 +124,7 @@ class LeastNorm:
         return f"LeastNorm({self.value:.4g}, {self.radius}, {confidence(self.delta)})"
 
 
+@checked
 @dataclass(frozen=True)
 class Flip:
     """Where the decision "value of the policy >= threshold" stops being supported, which it is while lower >= threshold.
@@ -173,6 +177,7 @@ class Prefix:
     status: Status
 
 
+@checked
 @dataclass(frozen=True)
 class RowsNeeded:
     """How many rows a wanted width takes. Extrapolated, not guaranteed.

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from ..arguments import checked
 from ..classes.features import RandomFourier
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
@@ -60,6 +61,7 @@ def enlargement(
     )
 
 
+@checked
 def bound_by_finite_features(
     problem: Problem,
     *,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..classes.ranges import ResidualRange
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
@@ -75,6 +76,7 @@ class Setting:
     circumstances: Circumstances
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ClassCertificates:
     """What one class of Q contributes: both ends with their certificates, or the proof that it is inconsistent.
@@ -160,6 +162,7 @@ class ClassCertificates:
         return f"{text}."
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Interval:
     """lower <= value of the target policy <= upper with probability 1 - delta, if the premises hold.
@@ -297,7 +300,8 @@ def clip(unclipped: tuple[float, float], allowed: tuple[float, float]) -> tuple[
     low, high = allowed
     if math.isnan(unclipped[0]):
         return math.nan, math.nan, Status.INCONSISTENT
-    lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
+    # Sorted, as rounding may cross two ends that are as good as equal.
+    lower, upper = sorted((min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)))
     return lower, upper, Status.VACUOUS if unclipped[0] <= low and unclipped[1] >= high else Status.OK
 
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..io.display import ends_text, interval_html, one_line
 from ..problem.statements import Guarantee, Statement, Status
 from .interval import Interval
 
 
+@checked
 @dataclass(frozen=True)
 class Look:
     """One look, in numbers.
@@ -46,6 +48,7 @@ class Look:
         return f"Look({self.count} rows, {ends_text(self.lower, self.upper)}, {self.status.name})"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class MonitorReport:
     """What an update says: the interval of this time with its certificates, and the running one (see `Look`).
@@ -99,6 +102,7 @@ class MonitorReport:
         return self.upper - self.lower
 
 
+@checked
 @dataclass(frozen=True)
 class Decision:
     """The first look at which the value was certain to be at least the threshold, or below it.

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import FeatureMap
-from ..classes.function_class import FunctionClass, as_classes, expected_features
+from ..classes.function_class import Features, FunctionClass, as_classes, expected_features
 from ..classes.precomputed import Precomputed
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
@@ -55,6 +56,7 @@ class _Taken:
     sums: PairSums
 
 
+@checked
 class Monitor:
     """Bounds for one question while its data grow: an evaluation that grows. A batch that is refused changes nothing.
 
@@ -91,7 +93,7 @@ class Monitor:
         self,
         question: Question,
         *,
-        features: FeatureMap | Sequence[FeatureMap],
+        features: Features | Sequence[Features],
         kernel: Kernel,
         radius: str = DEFAULT_RADIUS,
         delta: float = 0.1,
@@ -124,10 +126,12 @@ class Monitor:
         """All looks so far, the first one first."""
         return self._looks
 
+    @checked
     def decided(self, threshold: float) -> Decision | None:
         """When it became certain that the value is at least the threshold, or below it; None while it is not."""
         return first_decision(self._looks, threshold)
 
+    @checked
     def update(self, batch: Transitions, label: str = "") -> MonitorReport:
         """Take in new rows, which follow those before in the order of generation, and bound the value from all of them.
 
@@ -167,6 +171,7 @@ class Monitor:
         evaluation = Evaluation(problem, self.kernel, self.classes, systems, statistics)
         return _Taken(problem.data, here, after, sums), evaluation
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state as .npz, atomically."""
         if self._taken is None:
@@ -189,12 +194,13 @@ class Monitor:
         save_arrays(path, arrays)
 
     @classmethod
+    @checked
     def load(
         cls,
         path: str | os.PathLike[str],
         question: Question,
         *,
-        features: FeatureMap | Sequence[FeatureMap],
+        features: Features | Sequence[Features],
         kernel: Kernel,
         radius: str = DEFAULT_RADIUS,
         delta: float = 0.1,

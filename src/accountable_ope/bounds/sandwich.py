@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, expected_features
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
@@ -33,6 +34,7 @@ from .evaluation import Evaluation, evaluate
 from .interval import clip
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SandwichInterval:
     """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
@@ -89,6 +91,7 @@ class SandwichInterval:
         return self.upper - self.lower
 
 
+@checked
 def sandwich_interval(
     problem: Problem,
     *,
@@ -154,7 +157,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
         standard_error = math.hypot(of_rows, start_error)
         estimate = float(system.objective @ theta)
-        reach = NormalDist().inv_cdf(1 - probability_level(delta) / 2) * standard_error
+        reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
     lower, upper, status = clip(unclipped, ranges.value)
     low, high = ranges.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import checked
 from ..classes.rkhs import KernelSections
 from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
@@ -14,6 +15,7 @@ from .interval import Interval
 from .value import bound_value
 
 
+@checked
 def bound_selected(
     problem: Problem,
     *,
@@ -81,6 +83,7 @@ def bound_selected(
     return interval, selection
 
 
+@checked
 def bound_rkhs(
     problem: Problem,
     *,

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
@@ -42,6 +43,7 @@ SLOWEST = 0.25
 """Widths that fall slower than n to minus this power are not extrapolated."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Study:
     """One evaluation, to be bounded under many assumptions; made by `study`.
@@ -70,6 +72,7 @@ class Study:
         """The interval at what was declared."""
         return self.evaluation.bound(self.radius, self.delta)
 
+    @checked
     def at(self, over: str | Parameter, value: float, progress: Progress | None = None) -> Interval:
         """The interval with one thing changed, the same to the last digit as from `bound_value`."""
         facts, delta, evaluation = self.assumptions, self.delta, self.evaluation
@@ -88,6 +91,7 @@ class Study:
                     return evaluation.again(evaluation.problem.assuming(facts), progress).bound(self.radius, delta)
         return evaluation.assuming(facts).bound(self.radius, delta)
 
+    @checked
     def curve(self, over: str | Parameter, values: Sequence[float] | None = None, progress: Progress | None = None) -> Curve:
         """The interval at many values of one parameter; None: about a dozen around what was declared."""
         parameter = parameter_named(over)
@@ -113,6 +117,7 @@ class Study:
             premises=(*self.baseline.premises, _varied(parameter)),
         )
 
+    @checked
     def least_norm(self, tolerance: float = 1e-2) -> LeastNorm:
         """The largest norm bound that the data refute, within this share of one that they do not."""
         positive(tolerance, "tolerance")
@@ -132,6 +137,7 @@ class Study:
         premises = tuple(each for each in self.baseline.premises if each.name != "norm")
         return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta, premises)
 
+    @checked
     def flip_point(self, threshold: float, over: str | Parameter, tolerance: float = 1e-2) -> Flip:
         """The largest norm bound, misfit or factor of the rewards, or the least delta, that supports "value >= threshold".
 
@@ -169,6 +175,7 @@ class Study:
             premises=(self.baseline if low is None else solved[low]).premises,
         )
 
+    @checked
     def rows_needed(self, width: float, parts: int = 4, progress: Progress | None = None) -> RowsNeeded:
         """The rows that an interval of this width takes, from n, n/2, n/4, ... (`parts` of them, by whole episodes)."""
         positive(width, "width")
@@ -237,6 +244,7 @@ class Study:
                 return [facts.discount, *(round(1 - left * f, 9) for f in (0.5, 0.7, 1.4, 2.0, 2.8, 4.0) if left * f <= 1)]
 
 
+@checked
 def study(
     problem: Problem,
     *,

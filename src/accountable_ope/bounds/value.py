@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..arguments import checked
 from ..classes.function_class import Features, as_classes
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
@@ -16,6 +17,7 @@ from .evaluation import evaluate, refuse_unfit
 from .interval import Interval
 
 
+@checked
 def bound_value(
     problem: Problem,
     *,
@@ -88,6 +90,7 @@ def bound_value(
     return found[0]
 
 
+@checked
 def bound_ladder(
     problem: Problem,
     *,

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, frozen, matrix, positive, row_keys, whole
 
@@ -74,6 +75,7 @@ def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
     return float(min(by_norm, by_column) / np.sqrt(len(frequencies)))
 
 
+@checked
 @dataclass(frozen=True)
 class RandomFourier:
     """phi_k(x) = cos(w_k'x + b_k) / sqrt(m), w_k ~ N(0, I / h^2), b_k ~ U[0, 2 pi], k = 1..m.
@@ -134,6 +136,7 @@ class RandomFourier:
         return out
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class TabularFeatures:
     """One-hot features over a finite, declared list of points (s, a).
@@ -172,6 +175,7 @@ class TabularFeatures:
         object.__setattr__(self, "intercept", bool(intercept))
 
     @classmethod
+    @checked
     def grid(cls, states: ArrayLike, actions: ArrayLike, intercept: bool = True) -> TabularFeatures:
         """All pairs of the listed states and action vectors; the policy's `action_vectors` serve."""
         s, a = matrix(states, "states"), matrix(actions, "actions")

@@ -8,10 +8,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
-from ..validation import FloatArray, refuse_non_finite
+from ..validation import FloatArray, float_array, refuse_memory
 from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
 
 ROWS_AT_ONCE = 8192
@@ -23,6 +24,7 @@ GRID_NUMBERS = 1_000_000
 StateBox = tuple[tuple[float, ...], tuple[float, ...]]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Remainder:
     """What finitely many coordinates of an RKHS miss: for g orthogonal to them, with norm s.
@@ -42,6 +44,7 @@ class Remainder:
     box: float
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Coordinates of a class at the data, at the next states and at the start states.
@@ -67,6 +70,7 @@ class Columns:
     remainder: Remainder | None = None
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Cover:
     """Features at points that stand for all state-action points.
@@ -137,6 +141,7 @@ class FunctionClass(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Span:
     """The functions theta'phi (+ constant) of a feature map phi.
@@ -181,6 +186,7 @@ class Span:
 
     def columns(self, experience: Experience) -> Columns:
         phi, live = self.feature_map, experience.live
+        refuse_large(phi, len(live))
         here = np.empty((len(live), phi.dimension))
         for start in range(0, len(live), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -219,6 +225,7 @@ Features = FeatureMap | FunctionClass
 """What the argument `features` takes: a feature map, or a class of its own."""
 
 
+@checked
 def as_classes(features: Features | Sequence[Features]) -> tuple[FunctionClass, ...]:
     """One class or several, as a tuple that is not empty.
 
@@ -261,6 +268,7 @@ def as_class(features: Features) -> FunctionClass:
     return Span(features, features.intercept)
 
 
+@checked
 def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) -> FloatArray:
     """E_{a ~ pi(s)} phi(s, a), one row per state.
 
@@ -285,6 +293,7 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     >>> expected_features(TabularFeatures.grid([[0.0]], np.eye(2)), np.array([[0.0]]), policy).tolist()
     [[0.75, 0.25]]
     """
+    refuse_large(features, len(states))
     total = np.zeros((len(states), features.dimension))
     if len(states) == 0:
         return total
@@ -297,9 +306,14 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     return total
 
 
+def refuse_large(features: FeatureMap, rows: int) -> None:
+    """Raise before features at so many rows, and the square matrices that follow, are asked for in vain."""
+    m = features.dimension
+    refuse_memory(8.0 * m * (3 * rows + 4 * m), "features", f"{m} features at {rows} rows")
+
+
 def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
-    values = np.asarray(features(points), dtype=np.float64)
+    values = float_array(features(points), "features", dimensions=(0, 1, 2, 3))
     if values.shape != (len(points), features.dimension):
         raise InvalidInput(f"`features` must give shape {(len(points), features.dimension)}. Got {values.shape}.")
-    refuse_non_finite(values, "features")
     return values

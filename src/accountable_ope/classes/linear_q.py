@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Gaussian, Kernel, Laplace
@@ -16,6 +17,7 @@ from .features import FeatureMap, RandomFourier, TabularFeatures
 from .sections import SectionBasis, SectionFeatures, Sections
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class LinearQ:
     """Q(s, a) = theta'phi(s, a) (+ constant, the last coefficient, when the features have an intercept).
@@ -65,6 +67,7 @@ class LinearQ:
         return np.asarray(self.action_vectors[actions])
 
 
+@checked
 def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
     """Write coefficients and features as .npz, atomically.
 
@@ -97,6 +100,7 @@ def save_linear_q(q: LinearQ, path: str | os.PathLike[str]) -> None:
     save_arrays(path, arrays)
 
 
+@checked
 def load_linear_q(path: str | os.PathLike[str]) -> LinearQ:
     """Read what `save_linear_q` wrote.
 

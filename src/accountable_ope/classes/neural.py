@@ -10,11 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..validation import FloatArray, frozen, matrix, vector
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NeuralFeatures:
     """phi(x) = scale * h_L(x), h_l = tanh(W_l h_{l-1} + b_l), h_0 = x.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.problem import Experience
@@ -14,6 +15,7 @@ from ..validation import FloatArray, frozen, matrix
 from .function_class import Columns, StateBox
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class Precomputed:
     """Features as columns: at the data, at the next and at the start states, the last two averaged over the policy.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
@@ -29,6 +30,7 @@ ALL_PAIRS = 1200
 """Up to this many points the farthest pair is found by looking at all of them."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ResidualRange:
     """What bounds the residuals of one class of Q.
@@ -127,6 +129,7 @@ class ResidualRange:
         return min(width, self.declared)
 
 
+@checked
 def residual_range(
     function_class: FunctionClass,
     policy: Policy,

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..kernels.kernel import Kernel
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
-from ..validation import BoolArray, FloatArray, whole
+from ..validation import BoolArray, FloatArray, refuse_memory, whole
 from .function_class import Columns, Remainder, StateBox
 from .sections import SectionFeatures, Sections, pivoted_coordinates
 
 
+@checked
 @dataclass(frozen=True)
 class KernelSections:
     """The whole RKHS of a kernel K0, through `landmarks` coordinates that suit the data, and what they miss.
@@ -74,6 +76,7 @@ class KernelSections:
 
     def columns(self, experience: Experience) -> Columns:
         """Coordinates in which the sections f_0 (the start) and f_i (the residuals) have their largest parts."""
+        refuse_memory(self.memory(len(experience.data)), "landmarks", f"their coordinates at {len(experience.data)} rows")
         data, starts, live, points = experience.data, experience.starts, experience.live, experience.points
         onward = [
             (

@@ -57,6 +57,10 @@ COMMANDS = {
 """Command -> its module here, imported when it is called, and its help, whose first paragraph stands in `aope --help`."""
 
 
+LONGEST_NAME, LONGEST_PATH = 200, 2000
+"""What every file system takes, with room for what is added while a file is written."""
+
+
 def _shown_default(value: object) -> str | None:
     """Nothing for an option that was not given, such as a flag; several values as they are typed."""
     if value is None or value is False or value == ():
@@ -72,7 +76,18 @@ def _strictly(kind: Any, tokens: Any) -> Any:
             raise ValueError(f"it must be a whole number. Got {token.value!r}.")
         if NoneType in allowed and not allowed & {str, Path} and token.value.lower() in ("none", "null"):
             raise ValueError(f"it must be a value. Got {token.value!r}.")
+        if Path in allowed | {each for kind in allowed for each in get_args(kind)}:
+            _refuse_place(token.value)
     return convert(kind, tokens)
+
+
+def _refuse_place(text: str) -> None:
+    """A name that no file has, on any system that this runs on."""
+    if not text.strip() or "\0" in text:
+        raise ValueError(f"it must name a file or folder. Got {text!r}.")
+    longest = max((len(os.fsencode(part)) for part in Path(text).parts), default=0)
+    if longest > LONGEST_NAME or len(text) > LONGEST_PATH:
+        raise ValueError(f"it must be shorter: a name has at most {LONGEST_NAME} letters. Got {len(text)}.")
 
 
 app = App(
@@ -98,6 +113,9 @@ def run(arguments: Sequence[str]) -> int:
             code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
         except (AopeError, CycloptsError) as error:
             _complain(_sentence(error))
+            code = BAD_INPUT
+        except MemoryError as error:
+            _complain(f"There is not enough memory for this ({error}): ask for less.")
             code = BAD_INPUT
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough

@@ -146,6 +146,8 @@ def _named(name: str, option: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
         raise InvalidInput(f"{option} {name}: {error}.") from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does while it is imported
+        raise InvalidInput(f"{option} {name}: importing {module_name} raised {type(error).__name__}: {error}.") from error
 
 
 def _guarded(function: Callable[..., ArrayLike], name: str) -> Callable[..., ArrayLike]:
@@ -154,7 +156,7 @@ def _guarded(function: Callable[..., ArrayLike], name: str) -> Callable[..., Arr
     def call(*arguments: Any) -> ArrayLike:
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InvalidInput(f"{name} raised {type(error).__name__}: {error}.") from error
 
     return call

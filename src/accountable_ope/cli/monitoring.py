@@ -22,6 +22,7 @@ from ..problem.problem import Question
 from ..problem.statements import Status
 from ..report.document import Document, columns_document, interval_document
 from ..report.monitor_plot import monitor_figure
+from ..validation import number
 from .inputs import columns_of, read_log, read_policy, read_starts
 from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
@@ -61,6 +62,8 @@ def monitor(
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
     if problem.starts is None:
         raise InvalidInput("--starts is needed.")
+    if threshold is not None:
+        number(threshold, "threshold")
     problem.check()
     output.check(problem.files(*batches), {"STATE": state})
     choice.check()
@@ -136,9 +139,9 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
     table.add_column("rows", justify="right", no_wrap=True)
     for name in ("now", "running", "status", "batch"):
         table.add_column(name, no_wrap=name != "batch")
-    for number, look in list(enumerate(looks, start=1))[-SHOWN:]:
+    for update, look in list(enumerate(looks, start=1))[-SHOWN:]:
         now, running, batch = _ends(*look.now), _ends(look.lower, look.upper), look.label.rpartition(" ")[0]
-        table.add_row(str(number), f"{look.count:,}", now, running, status_text(look.status), escape(batch))
+        table.add_row(str(update), f"{look.count:,}", now, running, status_text(look.status), escape(batch))
     terminal.print(table)
     if len(looks) > SHOWN:
         terminal.print(f"The first {len(looks) - SHOWN} updates are not shown; --json has them.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from inspect import signature
@@ -277,7 +278,7 @@ def given(options: ProblemOptions | Declarations) -> list[str]:
 def module_file(name: str) -> Path | None:
     """The file behind module:function, where it lies in this folder."""
     path = Path(f"{name.partition(':')[0].replace('.', '/')}.py")
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None  # False too for a name that no file can have
 
 
 def parse_vectors(text: str, option: str) -> list[list[float]]:

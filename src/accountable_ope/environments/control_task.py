@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
 from ..problem.transitions import StartStates, Transitions
@@ -26,6 +27,7 @@ class Step(NamedTuple):
     terminated: BoolArray
 
 
+@runtime_checkable
 class ControlTask(Protocol):
     """A Markov decision process that can be simulated. States are scaled to about [-1, 1].
 
@@ -69,6 +71,7 @@ class ControlTask(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class MonteCarlo:
     """A mean of independent returns.
@@ -88,6 +91,7 @@ class MonteCarlo:
     cut_off: float
 
 
+@checked
 def roll_out(
     task: ControlTask, policy: DiscretePolicy, rng: np.random.Generator, *, episodes: int, length: int | None = None
 ) -> Transitions:
@@ -135,6 +139,7 @@ def roll_out(
     )
 
 
+@checked
 def monte_carlo_value(
     task: ControlTask,
     policy: DiscretePolicy,

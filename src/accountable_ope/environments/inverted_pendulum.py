@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import MissingExtra
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
@@ -23,6 +24,7 @@ FALLEN = 0.2
 """The angle, in radians, at which the pole counts as fallen."""
 
 
+@checked
 @dataclass(frozen=True)
 class InvertedPendulum:
     """The physics of Gymnasium's `InvertedPendulum-v5` with pushes {-1, -0.3, -0.2, 0, 0.2, 0.3, 1}.

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DeterministicPolicy, SampledPolicy
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, frozen, matrix, number, whole
 
 
+@checked
 @dataclass(frozen=True)
 class QuadraticFeatures:
     """The monomials x_i and x_i x_j, i <= j; the constant is the intercept.
@@ -54,6 +56,7 @@ class QuadraticFeatures:
         return np.concatenate([points, points[:, first] * points[:, second]], axis=1)
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class LinearQuadratic:
     """s' = A s + B a + w, r = 1 - s'M s - a'R a, target policy a = K s + e, behavior a = K_b s + e_b.
@@ -258,6 +261,7 @@ class LinearQuadratic:
         return self._mean_action(states) + spread
 
 
+@checked
 def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> LinearQuadratic:
     """One state, one action: the target pushes toward 0, the behavior away from it.
 
@@ -298,6 +302,7 @@ def scalar_regulator(discount: float = 0.95, action_noise: float = 0.3) -> Linea
     )
 
 
+@checked
 def planar_regulator(discount: float = 0.95, action_noise: float = 0.2) -> LinearQuadratic:
     """Two states, one action that pushes the second state, which drives the first.
 

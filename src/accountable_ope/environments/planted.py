@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import cosine_spread
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy, state_action_points
@@ -17,6 +18,7 @@ from .draws import draw_indices
 _ACTIONS: FloatArray = frozen(np.array([[-1.0], [0.0], [1.0]]))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PlantedFeatures:
     """phi_k(x) = cos(w_k'x + b_k) / sqrt(m): the cosines that Q is planted in, x = (s, a).
@@ -61,6 +63,7 @@ class PlantedFeatures:
         return features
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class PlantedMDP:
     """Q(x) = sum_k theta_k cos(w_k'x + b_k) + theta_{m+1} is chosen first, and the reward is what makes it true:

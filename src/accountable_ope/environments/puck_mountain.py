@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
 from .control_task import Step
@@ -16,6 +17,7 @@ _LEFT, _RIGHT, _FASTEST = -1.2, 0.6, 0.07
 _MIDDLE, _HALF = 0.5 * (_LEFT + _RIGHT), 0.5 * (_RIGHT - _LEFT)
 
 
+@checked
 @dataclass(frozen=True)
 class PuckMountain:
     """The mechanics of Mountain-Car without a goal: position p in [-1.2, 0.6], speed |v| <= 0.07, pushes {-1, 0, 1},

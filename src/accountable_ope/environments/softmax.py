@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
 from ..validation import FloatArray, frozen, positive
@@ -44,6 +45,7 @@ class QNetwork:
         return np.asarray(softmax(self(states) / temperature, axis=1))
 
 
+@checked
 def control_task(name: str) -> ControlTask:
     """A task of the experiments, with the constants that its policies were trained with.
 
@@ -89,6 +91,7 @@ def q_network(task: str) -> QNetwork:
         )
 
 
+@checked
 def softmax_policy(task: str, temperature: float) -> DiscretePolicy:
     """softmax(Q / temperature) of the task's network.
 
@@ -119,6 +122,7 @@ def softmax_policy(task: str, temperature: float) -> DiscretePolicy:
     return DiscretePolicy(lambda states: network.softmax(states, heat), control_task(task).actions)
 
 
+@checked
 def measured_value(task: str, temperature: float = TARGET_TEMPERATURE) -> MonteCarlo:
     """The value of a policy as measured by examples/measure_truth.py, at discount 0.95.
 

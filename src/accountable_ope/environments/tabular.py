@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, float_array, number, positive, whole
 from .tabular_mdp import TabularMDP as TabularMDP
 
 
+@checked
 def softmax_table(scores: ArrayLike, temperature: float) -> FloatArray:
     """pi(a | s) proportional to exp(scores(s, a) / temperature).
 
@@ -41,6 +43,7 @@ def softmax_table(scores: ArrayLike, temperature: float) -> FloatArray:
     return np.asarray(softmax(float_array(scores, "scores", dimensions=(2,)) / positive(temperature, "temperature"), axis=1))
 
 
+@checked
 def mixture(table_a: ArrayLike, table_b: ArrayLike, weight: float) -> FloatArray:
     """weight * table_a + (1 - weight) * table_b.
 
@@ -75,6 +78,7 @@ def mixture(table_a: ArrayLike, table_b: ArrayLike, weight: float) -> FloatArray
     return weight * a + (1 - weight) * b
 
 
+@checked
 def random_tabular(states: int, actions: int, seed: int, discount: float, bernoulli: bool = False) -> TabularMDP:
     """Dirichlet(1) transitions, rewards uniform on [0, 1], uniform start; never terminates.
 
@@ -110,6 +114,7 @@ def random_tabular(states: int, actions: int, seed: int, discount: float, bernou
     return TabularMDP(transition, reward, discount, np.full(states, 1 / states), bernoulli=bernoulli)
 
 
+@checked
 def chain(states: int, discount: float, slip: float = 0.1) -> TabularMDP:
     """Actions left (0) and right (1), reversed with probability `slip`; the right end pays 1; starts at the left end.
 
@@ -150,6 +155,7 @@ def chain(states: int, discount: float, slip: float = 0.1) -> TabularMDP:
     return TabularMDP(transition, reward, discount, np.eye(states)[0])
 
 
+@checked
 def rare_jump(probability: float, discount: float) -> TabularMDP:
     """Two states: state 0 pays about 0.5 and rarely jumps to state 1, which pays 0 and is left with probability 0.02.
 
@@ -188,6 +194,7 @@ def rare_jump(probability: float, discount: float) -> TabularMDP:
     return TabularMDP(transition, [[0.5, 0.55], [0.0, 0.0]], discount, [1.0, 0.0])
 
 
+@checked
 def clinic(seed: int = 0, discount: float = 1.0) -> TabularMDP:
     """Severities 0 (mild) to 3 (critical), then 4 recovered and 5 died, both terminal; three treatments.
 
@@ -235,6 +242,7 @@ def clinic(seed: int = 0, discount: float = 1.0) -> TabularMDP:
     return TabularMDP(transition, reward, discount, [0.1, 0.3, 0.4, 0.2, 0.0, 0.0], terminal, arrival_reward=arrival)
 
 
+@checked
 def bandit(contexts: int, arms: int, seed: int, bernoulli: bool = True) -> TabularMDP:
     """Uniform contexts, arms with mean rewards uniform on [0, 1]; discount 0, so the value is the expected reward.
 

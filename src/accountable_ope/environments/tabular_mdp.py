@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
 from ..problem.transitions import StartStates, Transitions
-from ..validation import BoolArray, FloatArray, IntArray, float_array, frozen, number, probability_rows, vector, whole
+from ..validation import BoolArray, FloatArray, IntArray, float_array, frozen, number, probability_rows, raw_array, vector, whole
 from .draws import draw_indices
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class TabularMDP:
     """A finite MDP. A state is its index, as a one-column float; actions are indices.
@@ -76,7 +78,7 @@ class TabularMDP:
             raise InvalidInput(f"`mean_reward` must have shape ({states}, {actions}), as `transition` says. Got {reward.shape}.")
         if not 0 <= number(discount, "discount") <= 1:
             raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
-        ends = np.zeros(states, dtype=bool) if terminal is None else np.array(terminal)
+        ends = np.zeros(states, dtype=bool) if terminal is None else raw_array(terminal)
         if ends.dtype != bool or ends.shape != (states,):
             raise InvalidInput(f"`terminal` must be {states} times True or False. Got {ends.dtype} of shape {ends.shape}.")
         first = probability_rows(_per_state(start, "start", states)[None], "start")[0]

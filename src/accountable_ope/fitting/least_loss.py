@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
@@ -17,6 +18,7 @@ from ..statistics.statistic import kernel_statistic
 from ..validation import BoolArray, FloatArray, frozen, number, whole
 
 
+@checked
 def fit_q(
     data: Transitions,
     policy: Policy,

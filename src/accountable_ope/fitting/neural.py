@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.linear_q import LinearQ
 from ..classes.neural import NeuralFeatures, hidden_layers
 from ..errors import InvalidInput, MissingExtra
@@ -50,6 +51,7 @@ class TrainingLook:
     held_out_loss: float
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NeuralTraining:
     """What training gives.
@@ -72,6 +74,7 @@ class NeuralTraining:
     history: tuple[TrainingLook, ...]
 
 
+@checked
 @dataclass(frozen=True)
 class NeuralCandidate:
     """One network to train.
@@ -104,6 +107,7 @@ DEFAULT_CANDIDATES = (
 )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NeuralSelection:
     """Trained candidates, best first by held-out loss, and those to keep: the union of `features` is the class of a bound.
@@ -127,6 +131,7 @@ class NeuralSelection:
         return tuple(training.features for training in self.trainings[: self.keep])
 
 
+@checked
 def train_neural_features(
     data: Transitions,
     policy: Policy,
@@ -216,6 +221,7 @@ def train_neural_features(
     return min(trainings, key=lambda training: training.held_out_loss)
 
 
+@checked
 def select_neural_features(
     data: Transitions,
     policy: Policy,

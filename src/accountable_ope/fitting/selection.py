@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..classes.features import RandomFourier
 from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian, Kernel
@@ -27,6 +28,7 @@ FITTING_SHARE = 0.7
 """The share of the earlier rows that candidates are fitted on; the rest of them compares the candidates."""
 
 
+@checked
 @dataclass(frozen=True)
 class Candidates:
     """Random Fourier classes to choose from.
@@ -86,6 +88,7 @@ class Candidate:
     held_out_loss: float
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Selection:
     """What was chosen on the first rows, and the rows that are left for a bound.
@@ -116,6 +119,7 @@ class Selection:
         return f"Selection({self.kernel!r}, {list(self.features)!r}, on {self.earlier_rows} earlier rows)"
 
 
+@checked
 def median_bandwidth(points: ArrayLike, limit: int = 1000) -> float:
     """The median of ||x_i - x_j||, i < j, over at most `limit` evenly spaced points; never 0.
 
@@ -148,6 +152,7 @@ def median_bandwidth(points: ArrayLike, limit: int = 1000) -> float:
     return float(max(np.median(distances), 1e-3 * distances.max(), 1e-6))
 
 
+@checked
 def pessimistic_union(dimension: int = 10, seed: int = 0, intercept: bool = True) -> list[RandomFourier]:
     """The paper's classes, one per bandwidth; given together to `bound_value` they give the hull of their intervals.
 
@@ -172,6 +177,7 @@ def pessimistic_union(dimension: int = 10, seed: int = 0, intercept: bool = True
     return Candidates(dimension, seed=seed, intercept=intercept).classes()
 
 
+@checked
 def select(
     data: Transitions,
     policy: Policy,

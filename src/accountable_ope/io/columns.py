@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..errors import InvalidFile
 
 AT_STATE = "target_probability"
@@ -43,6 +44,7 @@ SHOWN = 20
 """Columns that a sentence names; more are counted."""
 
 
+@checked
 @dataclass(frozen=True)
 class FileColumns:
     """How the columns of a file were read.

@@ -93,11 +93,9 @@ def load_arrays(path: str | os.PathLike[str], what: str, names: tuple[str, ...])
         with open(path, "rb") as file:
             if file.read(4) != b"PK\x03\x04":
                 raise ValueError("it is no .npz file")
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        with loaded as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
         missing = [name for name in names if name not in arrays]
         if missing:
             raise ValueError(f"it has no array {missing[0]!r}")

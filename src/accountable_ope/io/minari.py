@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import checked
 from ..errors import AopeError, InvalidFile, InvalidInput, MissingExtra
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, vector, whole
@@ -31,6 +32,7 @@ _FORMAT = "hdf5"
 _IDENTIFIER = re.compile(r"(?!.*//)(?:[-\w][-\w/]*[-\w]/)?[-\w]+-v\d+", re.ASCII)
 
 
+@checked
 def save_minari(
     data: Transitions,
     dataset_id: str,
@@ -124,6 +126,7 @@ def save_minari(
     return folder
 
 
+@checked
 def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
     """All rows of a Minari dataset on this machine. Nothing is downloaded, and no environment is made: that could run any code.
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import TabulatedPolicy
 from ..problem.transitions import StartStates, Transitions
@@ -31,6 +32,7 @@ from .files import whole_file
 from .table import Table
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TransitionFile:
     """A file of transitions, with the target policy's probabilities and an estimate of Q where it has those columns.
@@ -54,6 +56,7 @@ class TransitionFile:
     columns: FileColumns
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class StartFile:
     """A file of start states, with the target policy's probabilities and an estimate of Q where it has those columns.
@@ -75,7 +78,8 @@ class StartFile:
     columns: FileColumns | None = None
 
 
-def load_transitions(path: str | os.PathLike[str], ignore: Sequence[str] = ()) -> Transitions:
+@checked
+def load_transitions(path: str | os.PathLike[str], ignore: str | Sequence[str] = ()) -> Transitions:
     """The transitions of a Parquet file; rows must be in the order of generation.
 
     Parameters
@@ -108,8 +112,9 @@ def load_transitions(path: str | os.PathLike[str], ignore: Sequence[str] = ()) -
     return read_transition_file(path, ignore, policy=False, estimate=False).data
 
 
+@checked
 def read_transition_file(
-    path: str | os.PathLike[str], ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+    path: str | os.PathLike[str], ignore: str | Sequence[str] = (), *, policy: bool = True, estimate: bool = True
 ) -> TransitionFile:
     """All that a file of transitions holds, and how its columns were read.
 
@@ -172,7 +177,8 @@ def read_transition_file(
     return TransitionFile(data, at_state, at_next, table.numbers("q"), table.numbers("next_q"), table.columns)
 
 
-def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = ()) -> StartStates:
+@checked
+def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: str | Sequence[str] = ()) -> StartStates:
     """The start states of a Parquet file.
 
     Parameters
@@ -207,8 +213,14 @@ def load_starts(path: str | os.PathLike[str], exact: bool = True, ignore: Sequen
     return read_start_file(path, exact, ignore, policy=False, estimate=False).starts
 
 
+@checked
 def read_start_file(
-    path: str | os.PathLike[str], exact: bool = True, ignore: Sequence[str] = (), *, policy: bool = True, estimate: bool = True
+    path: str | os.PathLike[str],
+    exact: bool = True,
+    ignore: str | Sequence[str] = (),
+    *,
+    policy: bool = True,
+    estimate: bool = True,
 ) -> StartFile:
     """All that a file of start states holds, and how its columns were read.
 
@@ -255,6 +267,7 @@ def read_start_file(
     return StartFile(starts, table.probabilities(AT_STATE), table.numbers("q"), table.columns)
 
 
+@checked
 def save_transitions(
     data: Transitions, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None, *, episodes: bool = True
 ) -> None:
@@ -302,6 +315,7 @@ def save_transitions(
     _write(columns, path)
 
 
+@checked
 def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: TabulatedPolicy | None = None) -> None:
     """Write start states as a Parquet file, atomically.
 

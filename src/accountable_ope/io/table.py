@@ -40,7 +40,7 @@ class Table:
                 parts = [*([name] for name in self._layout.single.values()), *self._layout.numbered.values()]
                 self._table: pa.Table = file.read([name for part in parts for name in part])
                 rows = file.metadata.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns may be damaged too
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidFile(f"{self.name} cannot be read as Parquet: {reason}") from error
         if rows == 0:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, float_array, frozen, row_keys, whole
 from .tiles import DifferenceTiles, EqualityTiles, ExponentTiles, KernelTiles, ProductTiles
@@ -67,6 +68,7 @@ class FiniteRank(Protocol):
         ...
 
 
+@checked
 def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
     """The whole matrix K(x_i, y_j), for small inputs.
 
@@ -104,6 +106,7 @@ def group_sums(group: IntArray, columns: FloatArray) -> FloatArray:
     return np.column_stack([np.bincount(group, weights=column) for column in columns.T])
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class Gaussian:
     """K(x, y) = exp(-||(x - y) / h||^2), without a factor 2 below the square, as in the paper.
@@ -151,6 +154,7 @@ class Gaussian:
         return np.asarray(np.exp(-(((x - y) / self.bandwidth) ** 2).sum(axis=1)))
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class Laplace:
     """K(x, y) = exp(-||(x - y) / h||_1).
@@ -233,6 +237,7 @@ class Tabular:
         return np.asarray((x == y).all(axis=1), dtype=np.float64)
 
 
+@checked
 @dataclass(frozen=True)
 class Product:
     """K(x, y) = K_state(s, t) K_action(a, b) for points x = (s, a) and y = (t, b).

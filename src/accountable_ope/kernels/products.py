@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..arguments import checked
 from ..validation import FloatArray, whole
 from .kernel import FiniteRank, Kernel, distinct_rows, group_sums
 from .tiles import KernelTiles
@@ -34,6 +35,7 @@ def part_of(progress: Progress | None, start: float, stop: float) -> Progress | 
     return None if progress is None else lambda done: progress(start + (stop - start) * done)
 
 
+@checked
 @dataclass(frozen=True)
 class TileOptions:
     """How a pass over pairs of points is cut up and computed. Results depend on the precision only.
@@ -75,6 +77,7 @@ class TileOptions:
         return np.float32 if self.single_precision else np.float64
 
 
+@checked
 def kernel_product(
     kernel: Kernel,
     points: FloatArray,

@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray, positive, whole
 from .tiles import FeatureTiles, KernelTiles
 
 ROWS_AT_ONCE = 8192
 
 
+@checked
 @dataclass(frozen=True)
 class RandomFeatureKernel:
     """K(x, y) = (1/D) sum_k cos(w_k'(x - y)), w_k ~ N(0, 2 I / h^2), k = 1..D: exp(-||x - y||^2 / h^2) as D grows.

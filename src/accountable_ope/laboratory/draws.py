@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..problem.transitions import Transitions, first_rows
 from ..validation import FloatArray
 
 
+@runtime_checkable
 class Draw(Protocol):
     """n transitions from a generator; every call with the same generator state gives the same rows."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from .continuous import planted, regulator
 from .family import Family
@@ -58,6 +59,7 @@ FAMILY_NAMES: tuple[str, ...] = tuple(name for name, _ in _MAKERS)
 """Every family, in the order in which they are shown."""
 
 
+@checked
 @cache
 def family_named(name: str) -> Family:
     """The family of this name.
@@ -88,6 +90,7 @@ def family_named(name: str) -> Family:
     raise InvalidInput(f"`family` must be one of {', '.join(FAMILY_NAMES)}. Got {name!r}.")
 
 
+@checked
 def families_named(names: Sequence[str] | None = None) -> tuple[Family, ...]:
     """The families of these names, each once; all of them by default.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import Assumptions
@@ -23,6 +24,7 @@ class DataKind(Enum):
     MIXTURE = "mixture"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Family:
     """A problem with known truth, and data of any size from it. All its assumptions are true.

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import TabularFeatures
 from ..environments.tabular import TabularMDP, bandit, chain, clinic, random_tabular, rare_jump
 from ..kernels.kernel import Tabular
@@ -237,6 +238,7 @@ def fair_coin() -> Family:
     )
 
 
+@checked
 def early_stopper(boundary: float = WORST_BOUNDARY) -> Family:
     """A fair coin that is tossed until its sum exceeds boundary * sqrt(n), then left for a sure arm.
 

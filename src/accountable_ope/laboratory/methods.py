@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from ..arguments import checked
 from ..bounds.anderson_rubin import anderson_rubin_of
 from ..bounds.evaluation import Evaluation, evaluate
 from ..bounds.sandwich import sandwich_of
@@ -36,6 +37,7 @@ class AnyInterval(Protocol):
     def status(self) -> Status: ...
 
 
+@runtime_checkable
 class IntervalFunction(Protocol):
     """An interval that is not made of a radius."""
 
@@ -44,6 +46,7 @@ class IntervalFunction(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class IntervalMethod:
     """A way to an interval.
@@ -121,6 +124,7 @@ def known_methods() -> tuple[IntervalMethod, ...]:
     return (*(IntervalMethod(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
 
 
+@checked
 def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, ...]:
     """The methods of these names, each once; by default the ladder and the interval functions.
 
@@ -151,6 +155,7 @@ def methods_named(names: Sequence[str] | None = None) -> tuple[IntervalMethod, .
     return tuple(methods[name] for name in dict.fromkeys(wanted))
 
 
+@checked
 def outcomes(family: Family, data: Transitions, chosen: Sequence[IntervalMethod], delta: float, seed: int) -> tuple[Outcome, ...]:
     """The interval of every chosen method on one data set of the family, in their order, all from one evaluation.
 

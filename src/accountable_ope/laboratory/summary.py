@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..arguments import checked
+from ..errors import InvalidInput
 from ..problem.statements import Guarantee, Status
+from ..validation import probability_level, whole
 from .trial import Trial
 
 DOUBT = 1e-6
 """A claim is refuted when so few intervals cover that this had a smaller probability than this if the claim were true."""
 
 
+@checked
 @dataclass(frozen=True)
 class Coverage:
     """All trials of one family, size, method and delta.
@@ -67,6 +71,7 @@ class Coverage:
         return self.claims and not believable(self.covered, self.trials, self.delta)
 
 
+@checked
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """The exact two-sided confidence interval of a probability.
 
@@ -87,10 +92,13 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[f
     """
     from scipy.stats import binomtest  # slow to import
 
+    _refuse_counts(successes, trials, "successes")
+    probability_level(level, "level")
     interval = binomtest(successes, trials).proportion_ci(level, method="exact")
     return float(interval.low), float(interval.high)
 
 
+@checked
 def believable(covered: int, trials: int, delta: float) -> bool:
     """Whether so few hits had a probability above 1e-6 for a method that covers with probability 1 - delta or more.
 
@@ -111,7 +119,15 @@ def believable(covered: int, trials: int, delta: float) -> bool:
     """
     from scipy.stats import binomtest  # slow to import
 
+    _refuse_counts(covered, trials, "covered")
+    probability_level(delta)
     return bool(binomtest(covered, trials, 1 - delta, alternative="less").pvalue > DOUBT)
+
+
+def _refuse_counts(hits: int, trials: int, name: str) -> None:
+    whole(hits, name, least=0)
+    if whole(trials, "trials", least=1) < hits:
+        raise InvalidInput(f"`{name}` must not be more than `trials` ({trials}). Got {hits}.")
 
 
 @dataclass
@@ -155,7 +171,8 @@ class _Sums:
         )
 
 
-def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
+@checked
+def summarize(table: Sequence[Trial], level: float = 0.95) -> tuple[Coverage, ...]:
     """One row per family, size, method and delta, in the order of first appearance.
 
     Parameters
@@ -184,7 +201,8 @@ def summarize(table: Iterable[Trial], level: float = 0.95) -> tuple[Coverage, ..
     return tuple(group.coverage(level) for group in sums.values())
 
 
-def refuted(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
+@checked
+def refuted(rows: Sequence[Coverage]) -> tuple[Coverage, ...]:
     """The rows whose claim is no longer believable.
 
     Parameters

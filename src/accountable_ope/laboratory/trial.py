@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..arguments import checked
+
 Key = tuple[str, int, int, str, float]
 """(family, n, trial, method, delta)."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One interval, and whether it holds the truth.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import AopeError, InvalidFile, InvalidInput
 from ..runner.processes import process_count
 from ..runner.run import Report, run_pieces, trial_seed
@@ -73,6 +74,7 @@ class Chunk:
             )
 
 
+@checked
 def run_trials(
     families: Sequence[Family],
     counts: Sequence[int] = DEFAULT_COUNTS,
@@ -151,6 +153,7 @@ def run_trials(
     )
 
 
+@checked
 def read_trials(folder: str | os.PathLike[str]) -> tuple[Trial, ...]:
     """Every trial that a folder holds; once, also where two runs at the same time computed it twice.
 
@@ -181,6 +184,7 @@ def read_trials(folder: str | os.PathLike[str]) -> tuple[Trial, ...]:
     return tuple({row.key: row for row in Store(Path(folder), Trial).read_all()}.values())
 
 
+@checked
 def stored_trials(
     folder: str | os.PathLike[str],
     families: Sequence[Family],

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import number, ordered_pair, positive, whole
+from ..validation import LARGEST, number, ordered_pair, positive, whole
 
 Range = tuple[float, float]
 
+LEAST_DISCOUNT = 1 / LARGEST
+LEAST_LEFT = 1e-12
+"""The least discount, and the least that a discount below 1 leaves of 1."""
 
+
+@checked
 @dataclass(frozen=True)
 class RelativeNorm:
     """A norm bound given as a multiple of the least norm that is consistent with the data.
@@ -48,6 +54,7 @@ class RelativeNorm:
             raise InvalidInput(f"`multiple` of RelativeNorm must be at least 1. Got {self.multiple!r}.")
 
 
+@checked
 @dataclass(frozen=True)
 class Assumptions:
     """What the analyst asserts.
@@ -113,6 +120,11 @@ class Assumptions:
         discount = number(self.discount, "discount")
         if not 0 <= discount <= 1:
             raise InvalidInput(f"`discount` must be in [0, 1). Got {self.discount!r}.")
+        if 0 < discount < LEAST_DISCOUNT or 0 < 1 - discount < LEAST_LEFT:
+            raise InvalidInput(
+                f"`discount` must be 0, 1, or between {LEAST_DISCOUNT:g} and 1 - {LEAST_LEFT:g}: nearer to them a value has no "
+                f"digits left. Got {self.discount!r}."
+            )
         object.__setattr__(self, "discount", discount)
         object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
         if self.value_range is not None:
@@ -153,6 +165,7 @@ class Assumptions:
             )
 
 
+@checked
 @dataclass(frozen=True)
 class ValueRanges:
     """The ranges that follow from the assumptions (theory: section 4).
@@ -179,6 +192,7 @@ class ValueRanges:
         return self.value[1] - self.value[0]
 
 
+@checked
 def value_ranges(assumptions: Assumptions, *, terminates: bool) -> ValueRanges:
     """Ranges of V, of V at next states and of the Bellman residual.
 

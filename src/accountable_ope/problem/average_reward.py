@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import ordered_pair, positive
 from .assumptions import Range
 
 
+@checked
 @dataclass(frozen=True)
 class AverageReward:
     """What the analyst asserts about a process that goes on forever.

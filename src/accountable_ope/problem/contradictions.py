@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import plural
 from .assumptions import Assumptions, value_ranges
@@ -13,6 +14,7 @@ ROUNDING = 1e-9
 """Relative to the values: differences that are smaller contradict nothing."""
 
 
+@checked
 def check_data(data: Transitions, assumptions: Assumptions) -> None:
     """Raise at the first contradiction between data and assumptions.
 
@@ -127,6 +129,7 @@ def _check_one_step(data: Transitions, assumptions: Assumptions, declared: float
             )
 
 
+@checked
 def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
     """Raise when a reward lies outside the declared range.
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+from ..validation import FloatArray, IntArray, float_array, frozen, matrix, probability_rows, row_keys, whole
+
+MOST_ONE_HOT = 10_000
+"""More actions than this need vectors of their own: one-hot ones would fill the memory."""
 
 START = 0
 """The key of the draws at the start states; those of batches of rows are counted from 1."""
 
 
+@checked
 class Branch(NamedTuple):
     """One action per state, with its weight.
 
@@ -86,7 +91,7 @@ class DiscretePolicy:
     exact: bool = True
 
     def __init__(self, probabilities: Callable[[FloatArray], ArrayLike], actions: ArrayLike | int) -> None:
-        if not callable(probabilities):
+        if isinstance(probabilities, type) or not callable(probabilities):
             raise InvalidInput("`probabilities` must be callable: states (n, d) -> (n, A). For a table use TabulatedPolicy.")
         object.__setattr__(self, "probabilities", probabilities)
         object.__setattr__(self, "action_vectors", frozen(action_vectors(actions)))
@@ -97,6 +102,7 @@ class DiscretePolicy:
         return _finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class TabulatedPolicy:
     """pi(a | s) known at listed states only, such as columns of a file; asking elsewhere is an error.
@@ -166,6 +172,7 @@ class TabulatedPolicy:
         return _finite_branches(self.probabilities[rows], self.action_vectors)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class DeterministicPolicy:
     """One action per state.
@@ -197,6 +204,7 @@ class DeterministicPolicy:
         yield Branch(matrix(chosen, "actions of the policy"), np.ones(len(states)))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SampledPolicy:
     """A policy that can only be sampled: the mean over `draws` actions stands for the expectation.
@@ -273,14 +281,18 @@ def at_start(policy: Policy) -> Policy:
 def action_vectors(actions: ArrayLike | int) -> FloatArray:
     """(A, k) action vectors; a number A means one-hot vectors."""
     if isinstance(actions, (int, np.integer)) and not isinstance(actions, bool):
-        return np.eye(whole(actions, "actions", least=1))
+        count = whole(actions, "actions", least=1)
+        if count > MOST_ONE_HOT:
+            raise InvalidInput(f"`actions` must be at most {MOST_ONE_HOT}, or vectors of their own. Got {count}.")
+        return np.eye(count)
     vectors = matrix(actions, "actions")
     if len(np.unique(vectors, axis=0)) != len(vectors):
         raise InvalidInput("`actions` must be different vectors: two actions with the same vector cannot be told apart.")
     return vectors
 
 
-def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> FloatArray:
+@checked
+def state_action_points(states: FloatArray, actions: IntArray | FloatArray, policy: Policy) -> FloatArray:
     """x = (s, a): states beside action vectors, looked up when actions are indices.
 
     Parameters
@@ -309,6 +321,8 @@ def state_action_points(states: FloatArray, actions: Any, policy: Policy) -> Flo
     [[0.5, 1.0], [2.0, -1.0]]
     """
     vectors = policy.action_vectors
+    if actions.ndim not in (1, 2) or len(actions) != len(states) or (actions.ndim == 1 and actions.dtype.kind not in "iu"):
+        raise InvalidInput(f"`actions` must be an index or a vector per state. Got {actions.dtype} of shape {actions.shape}.")
     if actions.ndim == 1:
         if vectors is None:
             raise InvalidInput("`actions` are indices, but the policy has no finite action set: use DiscretePolicy.")

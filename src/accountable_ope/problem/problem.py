@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
@@ -15,6 +16,7 @@ from .policy import Policy, SampledPolicy, state_action_points
 from .transitions import StartStates, Transitions
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Experience:
     """What a class of Q is evaluated on.
@@ -70,6 +72,7 @@ class Experience:
         return np.asarray(~self.data.terminated)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Question:
     """A problem before it has data: what a `Monitor` is created with.
@@ -118,11 +121,13 @@ class Question:
                 "actions in place of that value: use a policy with exact expectations, or leave it out."
             )
 
+    @checked
     def on(self, data: Transitions) -> Problem:
         """The same question, asked of these data."""
         return Problem(data, self.starts, self.policy, self.assumptions)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is asked, of which data, under which assumptions.
@@ -203,10 +208,12 @@ class Problem:
         draws = self.policy.draws if isinstance(self.policy, SampledPolicy) and self.starts.exact else 1
         return draws / float(self.starts.weights @ self.starts.weights)
 
+    @checked
     def assuming(self, assumptions: Assumptions) -> Problem:
         """The same data and policy under other assumptions."""
         return self if assumptions is self.assumptions else replace(self, assumptions=assumptions)
 
+    @checked
     def split(self, earlier_share: float) -> tuple[Problem, Problem]:
         """(earlier, later): choose on the first, bound on the second; see `Transitions.split`."""
         earlier, later = self.data.split(earlier_share)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from ..arguments import checked
+
 
 class Guarantee(Enum):
     """How strong the statement is."""
@@ -37,6 +39,7 @@ class Kind(Enum):
     ADVICE = "advice"
 
 
+@checked
 @dataclass(frozen=True)
 class Statement:
     """One sentence of a result, with its meaning beside it so that nobody has to search the text.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import (
     BoolArray,
@@ -31,6 +32,7 @@ MOST_ACTIONS = 2**16
 """A larger index is no action of a finite set but an identifier; an entry for every action would not fit into memory."""
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class Transitions:
     """Logged transitions (s, a, r, s'), rows in the order in which they were generated.
@@ -161,6 +163,7 @@ class Transitions:
             None if self.episodes is None else self.episodes[chosen],
         )
 
+    @checked
     def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
         """(earlier, later): the first rows, about this share of them, and the rest.
 
@@ -188,6 +191,7 @@ class Transitions:
         return StartStates(self.states[np.sort(first_rows)], exact=False)
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class StartStates:
     """Where the target policy starts.
@@ -307,6 +311,7 @@ def _labels(values: ArrayLike, n: int) -> IntArray:
     return rank[inverse]
 
 
+@checked
 def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     """The first n rows of several logs, one after the other, with episodes counted on.
 
@@ -328,6 +333,10 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     >>> first_rows([night, night], 3).episodes.tolist()
     [0, 0, 1]
     """
+    if not parts or any(part.episodes is None for part in parts):
+        raise InvalidInput("`parts` must be at least one log, all with labels of episodes.")
+    if not 2 <= n <= sum(map(len, parts)):
+        raise InvalidInput(f"`n` must be from 2 to {sum(map(len, parts))}, the rows of all parts. Got {n}.")
     if len(parts) == 1 and len(parts[0]) == n:
         return parts[0]
     labels, used = [], 0

@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray
 from .lagrangian import Constraint, Role, lagrangian_value
 from .quadratic import Quadratic
@@ -50,6 +51,7 @@ class CertificateCheck:
     message: str
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Evidence that objective'theta <= bound forevery theta that meets the constraints.

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import BoolArray, FloatArray
 from .ellipsoid import Reach
 from .ellipsoid_ball import Decomposition, decompose
@@ -40,6 +41,7 @@ class KnownBounds:
     round: int = 0
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ConstraintSet:
     """Evidence, the constraints that do not depend on it, and what was known before any data.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class Ellipsoid:
         return length + along, length - along
 
 
+@runtime_checkable
 class Reach(Protocol):
     """How large a residual of Q can be, for all coefficients of a set; `classes.ranges` implements it."""
 

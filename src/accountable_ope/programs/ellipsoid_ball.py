@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import BoolArray, FloatArray
 from .quadratic import Quadratic
 from .spheres import inside_ball, least_loss_multiplier, step_to_sphere
@@ -103,6 +104,7 @@ class Decomposition:
         return self.theta(_least_norm(self, max(slack, self.noise)))
 
 
+@checked
 def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
     """Diagonalize a convex loss against the ball.
 

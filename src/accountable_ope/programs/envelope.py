@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ GRID = 200
 """Twice so many values of the variance, between which an affine bound is verified."""
 
 
+@runtime_checkable
 class Envelope(Protocol):
     """U(b, V) and its derivative in V."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray
 from .envelope import Envelope
 from .lagrangian import Constraint, Role
@@ -20,6 +21,7 @@ from .quadratic import Quadratic
 NONE = (0.0, 0.0)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """One martingale of residuals: squared = ||S_n||^2 / n^2 and variance = V_n / n^2 as functions of the coefficients.

@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray
+from ..validation import FloatArray, same_size
 from .certificate import Certificate, SolveStatus
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
 from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
@@ -29,6 +30,7 @@ class LeastLossFound:
     multipliers: FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
     """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit}.
@@ -136,6 +138,7 @@ class FeasibleSet:
         return all(c.quadratic(theta) <= c.limit + (self.rounding if c.role is Role.LOSS else 0.0) for c in self.constraints)
 
 
+@checked
 def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     """The largest objective'theta over the set, as a dual bound; for the least value turn the sign of the objective.
 
@@ -158,6 +161,7 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     >>> round(extreme_value(np.array([1.0, 0.0]), feasible).bound, 6)
     1.5
     """
+    same_size(len(feasible.decomposition.mask), objective, "objective")
     if feasible.empty:
         least = feasible.least_loss
         return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)
@@ -187,6 +191,7 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     return _by_multipliers(objective, feasible, without_box)
 
 
+@checked
 def least_correction(decomposition: Decomposition, limit: float) -> FloatArray | None:
     """The theta of least norm whose loss is at most `limit`.
 

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import checked
+from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .quadratic import Quadratic
 
@@ -60,6 +62,7 @@ class RowsOrigin:
     weights: FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """q(theta) <= limit.
@@ -81,6 +84,7 @@ class Constraint:
     origin: LossOrigin | RowsOrigin | None = None
 
 
+@checked
 def ball(penalized: BoolArray, radius: float) -> Constraint:
     """||theta||^2 <= radius^2 over the penalized coordinates.
 
@@ -101,6 +105,8 @@ def ball(penalized: BoolArray, radius: float) -> Constraint:
     >>> around.limit, around.quadratic(np.array([1.0, 7.0]))
     (4.0, 1.0)
     """
+    if abs(radius) > math.sqrt(np.finfo(np.float64).max):
+        raise InvalidInput(f"`radius` must have a square that does not overflow. Got {radius!r}.")
     return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
+from ..errors import InvalidInput
 from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
 from .lagrangian import Constraint, Lagrangian, lagrangian
@@ -35,6 +37,7 @@ class DualSolution:
     theta: FloatArray
 
 
+@checked
 def maximize_dual(
     objective: Quadratic,
     constraints: tuple[Constraint, ...],
@@ -69,6 +72,8 @@ def maximize_dual(
     >>> round(-found.bound, 6)  # the largest 3 theta_1 + 4 theta_2
     10.0
     """
+    if not constraints or len(constraints) != len(start):
+        raise InvalidInput(f"`start` must have a multiplier per constraint ({len(constraints)}, at least 1). Got {len(start)}.")
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _climb(objective, constraints, start, relative_gap, absolute_gap)

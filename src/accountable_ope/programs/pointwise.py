@@ -26,8 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, IntArray, refuse_non_finite
+from ..validation import FloatArray, IntArray, refuse_non_finite, whole
 from .certificate import Certificate, CertificateCheck, SolveStatus
 from .cones import maximize_over_cones
 from .lagrangian import ROUNDING, Constraint, Role, RowsOrigin, lagrangian
@@ -50,6 +51,7 @@ ENOUGH = 1e-3
 """Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PointwiseRows:
     """low_i <= f_i'theta <= high_i forevery row f_i.
@@ -113,6 +115,7 @@ class PointwiseRows:
         return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PointwiseBound:
     """A bound with the pointwise box, and how it was found.
@@ -169,6 +172,7 @@ class PointwiseBound:
         return self.certificate.check(tolerance)
 
 
+@checked
 def pointwise_bound(
     objective: FloatArray,
     constraints: tuple[Constraint, ...],
@@ -206,6 +210,12 @@ def pointwise_bound(
     >>> round(found.bound, 4), found.check(rows).valid
     (1.0, True)
     """
+    if not constraints:
+        raise InvalidInput("`constraints` must not be empty: rows alone are no certificate.")
+    if objective.ndim != 1 or rows.features.shape[1] != len(objective):
+        raise InvalidInput(f"`features` must have {len(objective)} columns. Got {rows.features.shape[1]}.")
+    whole(rounds, "rounds", least=0)
+    whole(steps, "steps", least=1)
     stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
     if stage is None:
         known = Certificate(objective, constraints, np.zeros(len(constraints)), math.inf, None, SolveStatus.UNBOUNDED)

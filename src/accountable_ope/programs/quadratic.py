@@ -7,9 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ..arguments import checked
 from ..validation import FloatArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Quadratic:
     """q(theta) = theta'A theta - 2 a'theta + a0.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..validation import FloatArray
+from ..arguments import checked
+from ..validation import FloatArray, same_size
 from .certificate import NOTHING, Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
@@ -26,6 +27,7 @@ NEGLIGIBLE = 1e-4
 """Below this share of the square root of the radius, what is unseen is added as a constant, which keeps the program convex."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Both ends of a constraint set; the lower one is minus the bound of its certificate.
@@ -57,6 +59,7 @@ class Solution:
         return self.upper.status is SolveStatus.EMPTY
 
 
+@checked
 def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None = None) -> Solution:
     """The largest and the smallest objective'theta over the set.
 
@@ -85,10 +88,12 @@ def solve(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows
     >>> bool(np.isclose(solve(part.constraints, part.upper.objective).upper.bound, part.upper.bound))
     True
     """
+    same_size(len(constraints.penalized), objective, "objective")
     strategy = _by_rounds if constraints.follows_variance else _at_once
     return strategy(constraints, objective, rows)
 
 
+@checked
 def least_norm(constraints: ConstraintSet) -> float | None:
     """The least norm of a function that is consistent with the evidence, or a lower bound of it where coordinates miss a part.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..arguments import checked
+
 START_SHARE = 0.1
 """The share of delta given to the Monte Carlo error of the start states, when there is one."""
 
@@ -18,6 +20,7 @@ FEATURE_SHARE = 0.5
 """The share of delta given to the draw of random features, where a whole RKHS is bounded through them."""
 
 
+@checked
 @dataclass(frozen=True)
 class DeltaSplit:
     """Where the failure probability goes: total = kernel + start + features.
@@ -39,6 +42,7 @@ class DeltaSplit:
     features: float = 0.0
 
 
+@checked
 def split_delta(delta: float, *, start_is_exact: bool, random_features: bool = False) -> DeltaSplit:
     """delta = delta_K + delta_eta (two-sided) + delta_w; all of it goes to the kernel event when that is the only one.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..classes.ranges import ResidualRange
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm, ValueRanges
@@ -14,6 +15,7 @@ from ..statistics.statistic import KernelStatistic
 from ..validation import IntArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Member:
     """A class, its system and statistic, and what the assumptions say about it.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
@@ -28,6 +29,7 @@ DRAWN_ACTIONS = premise(
 )
 
 
+@checked
 @dataclass(frozen=True)
 class Choice:
     """When class and kernel were chosen: before any of these data, or on earlier rows that the bound does not use.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.statements import Guarantee
 from ..programs.envelope import ConstantEnvelope, Envelope
@@ -49,6 +50,7 @@ class Approach(Enum):
     BOOTSTRAP = "a quantile of resampled losses"
 
 
+@checked
 @dataclass(frozen=True)
 class Radius:
     """P(loss of the true Q <= level) >= 1 - delta.
@@ -92,6 +94,7 @@ class Grounds:
     sums: RowSums = NO_SUMS
 
 
+@checked
 @dataclass(frozen=True)
 class RadiusRule:
     """A theorem with its name: as a number (level), or as an envelope of the variance.
@@ -296,6 +299,7 @@ AVERAGE_LADDER = ("hoeffding", "azuma")
 """The same for the average reward."""
 
 
+@checked
 def radius_rule(name: str) -> RadiusRule:
     """The rule of this name.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..arguments import checked
 from ..kernels.kernel import FiniteRank, Kernel, distinct_rows, group_sums
 from ..programs.cholesky import pivoted_cholesky
 from ..statistics.bellman import BellmanSystem
@@ -17,6 +18,7 @@ NEGLIGIBLE = 1e-12
 """Eigenvalues below this share of the largest count as none."""
 
 
+@checked
 def wild_radius(
     system: BellmanSystem, kernel: Kernel, theta: FloatArray, delta: float, *, draws: int = 10_000, seed: int = 0
 ) -> float:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from ..arguments import checked
 from .processes import as_finished, process_count
 from .store import Store
 
@@ -58,6 +59,7 @@ def run_pieces(
     return tuple(row for piece in pieces for row in rows_of[piece.name])
 
 
+@checked
 def trial_seed(*what: object) -> int:
     """A seed that depends on what is drawn and on nothing else of a run: neither on order nor on the other pieces.
 

@@ -37,7 +37,7 @@ def load_rows(row_type: type[R], path: str | os.PathLike[str], *, any_version: b
     try:
         table = pq.read_table(path)
         columns = [table.column(field.name).to_pylist() for field in fields(row_type)]  # type: ignore[arg-type]
-    except (OSError, KeyError, pa.ArrowException) as error:
+    except (OSError, KeyError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InvalidFile(f"{os.fspath(path)} does not hold rows of type {row_type.__name__} ({error}).") from error
     writer = (table.schema.metadata or {}).get(_VERSION, b"").decode()
     if not any_version and writer != _version():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, Remainder, as_class
 from ..errors import InvalidInput
@@ -23,6 +24,7 @@ BOX_ROWS = 2000
 """So many data, next and start points are kept for a value box at every point."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class BellmanSystem:
     """Everything that the program needs to know of data, policy and class.
@@ -84,6 +86,7 @@ class BellmanSystem:
         return np.asarray(self.target - self.residuals @ coefficients)
 
 
+@checked
 def bellman_system(experience: Experience, features: Features, anchor: QColumns | None = None) -> BellmanSystem:
     """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
 
@@ -150,6 +153,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     )
 
 
+@checked
 def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount: float) -> FloatArray:
     """eps_i(Q) = r_i + discount E_{a' ~ pi} Q(s'_i, a') - Q(s_i, a_i) for any Q, terminal next states worth 0.
 

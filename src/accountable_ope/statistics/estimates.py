@@ -9,10 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
-from ..validation import FloatArray, frozen, refuse_non_finite, vector
+from ..validation import FloatArray, float_array, frozen, vector
 
 QFunction = Callable[[Any, Any], ArrayLike]
 """q(states, actions) -> values; actions as in the data: indices of a finite set, or vectors."""
@@ -25,6 +26,7 @@ class ValuePredictor(Protocol):
     def predict_value(self, states: Any, actions: Any) -> Any: ...
 
 
+@checked
 @dataclass(frozen=True, eq=False, init=False)
 class QColumns:
     """An existing Q as columns: at the data, and averaged over the target policy at the next and at the start states.
@@ -58,6 +60,7 @@ class QColumns:
 AnyQ = QFunction | ValuePredictor | QColumns
 
 
+@checked
 def q_columns(q: AnyQ, experience: Experience) -> QColumns:
     """An estimate at the data, and averaged over the target policy at the next and at the start states.
 
@@ -115,10 +118,9 @@ def as_function(q: AnyQ) -> QFunction:
 
 def q_at(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
     """Q at rows of states and actions, checked."""
-    values = np.asarray(q(states, actions), dtype=np.float64)
+    values = float_array(q(states, actions), "values of q", dimensions=(0, 1, 2, 3))
     if values.size != len(states):
         raise InvalidInput(f"`q` must give one value per row ({len(states)}). Got an array of shape {values.shape}.")
-    refuse_non_finite(values, "values of q")
     return values.reshape(len(states))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel
@@ -25,6 +26,7 @@ from .engines.tiles import PairSums
 _STORED = ("pair_gram", "diag_gram", "column_scale", "scalars")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class KernelStatistic:
     """C'KC and C' diag(K) C for the columns C = [Z | v | 1], and how exactly they are known.
@@ -130,6 +132,7 @@ class KernelStatistic:
         return cls(pair_gram, diag_gram, column_scale, int(count), supremum, error, bool(remainder))
 
 
+@checked
 def kernel_statistic(
     system: BellmanSystem, kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
 ) -> KernelStatistic:
@@ -164,6 +167,7 @@ def kernel_statistic(
     return kernel_statistics([system], kernel, options, progress)[0]
 
 
+@checked
 def kernel_statistics(
     systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
 ) -> list[KernelStatistic]:
@@ -196,6 +200,8 @@ def kernel_statistics(
     >>> [statistic.dimension for statistic in kernel_statistics(systems, aope.Gaussian(1.0))]
     [4, 9]
     """
+    if not systems:
+        raise InvalidInput("`systems` must be at least one system. Got none.")
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
     return statistics_from(systems, stacked, reduce_pairs(kernel, systems[0].points, stacked, options, progress), kernel)
 
@@ -225,6 +231,7 @@ def statistics_from(
     return statistics
 
 
+@checked
 def v_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
     """(1/n^2) sum_ij eps_i K(x_i, x_j) eps_j, for the residuals of any Q (see `bellman_residuals`).
 
@@ -252,6 +259,7 @@ def v_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> fl
     return pairs / len(points) ** 2
 
 
+@checked
 def u_statistic(residuals: FloatArray, points: FloatArray, kernel: Kernel) -> float:
     """(1/(n(n-1))) sum_{i != j} eps_i K(x_i, x_j) eps_j.
 

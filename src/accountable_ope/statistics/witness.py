@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import checked
 from ..kernels.kernel import Kernel, block
 from ..kernels.products import kernel_product
 from ..validation import FloatArray, IntArray
@@ -34,6 +35,7 @@ class Region:
     share: float
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Witness:
     """The smoothed residual at data points: where an estimate is wrong.
@@ -62,6 +64,7 @@ class Witness:
         return f"Witness({len(self.rows)} rows, {len(self.regions)} regions)"
 
 
+@checked
 def witness_of(residuals: FloatArray, points: FloatArray, kernel: Kernel, regions: int = 3) -> Witness:
     """Evaluate the witness at data points and pick the regions, largest first, none within the reach of another (K > 1/2).
 
