@@ -25,7 +25,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("classes",),
     ("statistics", "environments", "baselines"),
     ("radii",),
-    ("fitting",),
+    ("fitting", "verification"),
     ("bounds",),
     ("laboratory", "experiments"),
     ("demo", "report"),

@@ -28,6 +28,7 @@ from .bounds.selected import bound_selected as bound_selected
 from .bounds.sensitivity import study as study
 from .bounds.value import bound_ladder as bound_ladder
 from .bounds.value import bound_value as bound_value
+from .bounds.verifying import verify as verify
 
 # the class of Q functions
 from .classes.features import RandomFourier as RandomFourier

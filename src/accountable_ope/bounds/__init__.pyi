@@ -33,3 +33,4 @@ from .sensitivity import Study as Study
 from .sensitivity import study as study
 from .value import bound_ladder as bound_ladder
 from .value import bound_value as bound_value
+from .verifying import verify as verify

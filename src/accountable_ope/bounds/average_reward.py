@@ -156,14 +156,7 @@ def bound_average_reward(
     split = split_delta(probability_level(delta), start_is_exact=True)
     _check_rows(data, assumptions)
     classes = [_relative_values(each, assumptions, exact_policy=policy.exact) for each in as_classes(features)]
-    # Nothing is asked of a start state; one row keeps the record valid.
-    experience = Experience(data, StartStates(data.next_states[:1]), policy, 1.0)
-    systems = [_average_system(experience, each.function_class, assumptions.middle) for each in classes]
-    statistics = kernel_statistics(systems, kernel, options, progress)
-    members = [
-        _member(values, system, statistic, kernel, assumptions)
-        for values, system, statistic in zip(classes, systems, statistics, strict=True)
-    ]
+    members = _members(data, policy, assumptions, classes, kernel, options, progress)
     with single_threaded():
         ends = [class_ends(member, rule, split.kernel, len(data)) for member in members]
     parts = tuple(each.part for each in ends)
@@ -210,6 +203,34 @@ def bound_average_reward(
         ),
         estimand="Average reward of the target policy",
     )
+
+
+def average_members(
+    data: Transitions, policy: Policy, assumptions: AverageReward, features: Sequence[Features], kernel: Kernel
+) -> list[Member]:
+    """The classes with their sums over the rows, as `bound_average_reward` makes them."""
+    _check_rows(data, assumptions)
+    classes = [_relative_values(each, assumptions, exact_policy=policy.exact) for each in as_classes(features)]
+    return _members(data, policy, assumptions, classes, kernel)
+
+
+def _members(
+    data: Transitions,
+    policy: Policy,
+    assumptions: AverageReward,
+    classes: Sequence[_RelativeValues],
+    kernel: Kernel,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+) -> list[Member]:
+    # Nothing is asked of a start state; one row keeps the record valid.
+    experience = Experience(data, StartStates(data.next_states[:1]), policy, 1.0)
+    systems = [_average_system(experience, each.function_class, assumptions.middle) for each in classes]
+    statistics = kernel_statistics(systems, kernel, options, progress)
+    return [
+        _member(values, system, statistic, kernel, assumptions)
+        for values, system, statistic in zip(classes, systems, statistics, strict=True)
+    ]
 
 
 def _check_rows(data: Transitions, declared: AverageReward) -> None:

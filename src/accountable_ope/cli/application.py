@@ -53,6 +53,11 @@ COMMANDS = {
         "simulating",
         "Roll out a control task with the softmax policy of its network, and write transitions and start states.",
     ),
+    "verify": (
+        "verifying",
+        "Prove a certificate again: the interval follows from its sums, its assumptions and delta.\n\n"
+        "With --data the sums are made again from the log. Exit code 0: proved; 5: not proved; 2: no certificate.",
+    ),
 }
 """Command -> its module here, imported when it is called, and its help, whose first paragraph stands in `aope --help`."""
 

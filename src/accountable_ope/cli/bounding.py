@@ -34,7 +34,7 @@ from .options import (
     ProblemOptions,
     given,
 )
-from .output import Meter, check_places, exit_code, progress, show
+from .output import Meter, check_places, exit_code, note, progress, show
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -87,10 +87,18 @@ def bound(
     ] = False,
     radii: LadderOptions = LadderOptions(),
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
+    certificate: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="Write the certificate to this .json file; `aope verify` proves it again.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
-    check_places({"--report": report}, problem.files(data))
+    check_places({"--report": report, "--certificate": certificate}, problem.files(data))
+    if certificate is not None:
+        if certificate.suffix != ".json":
+            raise InvalidInput(f"--certificate must end in .json. Got {certificate.name!r}.")
+        if radii.ladder or len(radii.radius) > 1:
+            raise InvalidInput("--certificate is of one interval: name one --radius.")
     choice.check()
     if declared.reward_range is None:
         raise InvalidInput("--reward-range is needed.")
@@ -133,6 +141,9 @@ def bound(
                 progress=meter,
             )
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns)
+    if certificate is not None:
+        intervals[0].save(certificate)
+        note(f"Certificate: {certificate}")
     return exit_code(intervals)
 
 

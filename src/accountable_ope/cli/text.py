@@ -20,6 +20,8 @@ from ..problem.statements import Status
 from ..problem.transitions import StartStates
 from ..programs.certificate import SolveStatus
 from ..report.comparison import comparison
+from ..verification.record import Record
+from ..verification.verify import Verification
 
 SHOWN = 20
 """Actions whose share is shown."""
@@ -225,3 +227,14 @@ def _policy_summary(file: TransitionFile) -> str:
         chosen = file.at_state[np.arange(len(file.data)), file.data.actions.astype(np.int64)]
         text += f" and states; mean probability of the logged actions {chosen.mean():.3f}"
     return text
+
+
+def print_verification(console: Console, record: Record, found: Verification) -> None:
+    """What is proved, and under which premises."""
+    console.print(found.message, style="green" if found.valid else "bold red", markup=False, highlight=False)
+    if found.valid:
+        console.print("\nPremises:", highlight=False)
+        for statement in found.premises:
+            console.print(f"  - {statement.text}", markup=False, highlight=False)
+    rows, name = record.data.rows, record.data.sha256[:16]
+    console.print(f"\nCertificate of version {record.version}, {rows} rows with SHA-256 {name}...", highlight=False)

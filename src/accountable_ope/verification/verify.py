@@ -162,6 +162,9 @@ def _proved(record: Record) -> Verification:
     widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
     ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
     if record.average is not None:
+        setting = record.setting
+        simple = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows)
+        _require(simple and setting.kernel_chosen, "an average reward has no such setting")
         _same(record.assumptions, sets[widest].assumptions, "what is assumed")
     _near(record.radius.level, proofs[widest].level, "the radius")
     _near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
@@ -208,7 +211,9 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
 def _sentence(record: Record, lower: float, upper: float) -> str:
     what = record.estimand[0].lower() + record.estimand[1:]
     sure = f"with probability {1 - record.delta.total:.12g}"
-    rests = f"if its {len(record.premises)} premises hold ({record.radius.guarantee.lower().replace('_', '-')})"
+    rests = f"if its {len(record.premises)} premises hold"
+    if record.radius.guarantee == Guarantee.ASYMPTOTIC.name:
+        sure = f"with a probability that tends to {1 - record.delta.total:.12g} as rows grow"
     match record.result.status:
         case "INCONSISTENT":
             return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
@@ -332,7 +337,7 @@ def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequen
     """The bound that the multipliers prove, which is the reported one up to rounding."""
     bounds, multipliers = constraints.bounds(end.terms, known)
     if end.status == "UNBOUNDED":
-        _require(end.bound == math.inf, "an end without a bound is reported as bounded")
+        _require(end.bound == math.inf and not any(multipliers), "an end without a bound is reported as bounded")
         return math.inf, bounds
     if end.status == "EMPTY":
         _check_empty(end, bounds, multipliers)

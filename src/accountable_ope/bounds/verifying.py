@@ -1,0 +1,218 @@
+"""`verify`: a certificate proved again and, where the data are at hand, its sums made again from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arguments import checked
+from ..classes.description import described_class
+from ..classes.function_class import Features
+from ..errors import InvalidInput
+from ..kernels.description import described_kernel
+from ..kernels.kernel import Kernel
+from ..problem.policy import Policy
+from ..problem.problem import Problem
+from ..problem.transitions import StartStates, Transitions
+from ..radii.member import Member
+from ..radii.registry import Grounds, radius_rule
+from ..radii.sums import CutSums
+from ..statistics.estimates import AnyQ
+from ..validation import FloatArray
+from ..verification.files import load_record
+from ..verification.record import ClassRecord, CutRecord, Record, StatisticRecord
+from ..verification.verify import Verification, verify_record
+from .average_reward import average_members
+from .evaluation import evaluate
+from .interval import Interval
+
+
+@checked
+def verify(
+    certificate: str | os.PathLike[str] | Record | Interval,
+    *,
+    data: Transitions | None = None,
+    starts: StartStates | None = None,
+    policy: Policy | None = None,
+    features: Features | Sequence[Features] | None = None,
+    kernel: Kernel | None = None,
+    estimate: AnyQ | None = None,
+) -> Verification:
+    """Prove a certificate again; with the data, make its sums again from them first.
+
+    Without data this shows that the interval follows from the sums, the assumptions and delta. With them it shows also that the
+    sums are those of the data, the policy and the class.
+
+    Parameters
+    ----------
+    certificate : path, Record or Interval
+        What `Interval.save` wrote, or an interval itself.
+    data : Transitions, optional
+        The log. Of a bound that left earlier rows to a choice, the whole log or its later rows.
+    starts : StartStates, optional
+        The start states; needed with data, except for an average reward.
+    policy : Policy, optional
+        The target policy; needed with data.
+    features, kernel : optional
+        The class (or classes) and the kernel, where they are not of this package and so cannot be made from the certificate.
+    estimate : callable, object with `predict_value`, or QColumns, optional
+        The Q around which the class lies, of a diagnosis or a correction.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    InvalidInput
+        Where the file is no certificate, or something is missing that is needed with data.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=aope.RandomFourier(5), kernel=aope.Gaussian(1.0))
+    >>> aope.verify(interval, data=data, starts=mdp.starts, policy=mdp.policy).valid
+    True
+    >>> other = mdp.sample(np.random.default_rng(1), trajectories=10)
+    >>> aope.verify(interval, data=other, starts=mdp.starts, policy=mdp.policy).message
+    'Not proved: the data are others than those of the certificate.'
+    """
+    if isinstance(certificate, Interval):
+        proved, record = certificate.verify(), certificate.record()
+    else:
+        record = certificate if isinstance(certificate, Record) else load_record(certificate)
+        proved = verify_record(record)
+    if data is None or not proved.valid:
+        return proved
+    if policy is None or (starts is None and record.average is None):
+        raise InvalidInput("`policy` and `starts` are needed with `data`: the sums depend on them.")
+    wrong = _against_data(record, _later(record, data), starts, policy, features, kernel, estimate)
+    if wrong:
+        return Verification(False, f"Not proved: {wrong}.")
+    return replace(proved, message=f"{proved.message} Its sums are those of the data.")
+
+
+def _later(record: Record, data: Transitions) -> Transitions:
+    """The rows of the bound: those after the ones that a choice was made on, where all are given."""
+    earlier = record.setting.earlier_rows
+    return data.rows(slice(earlier, None)) if earlier and len(data) == record.data.rows + earlier else data
+
+
+def _against_data(
+    record: Record,
+    data: Transitions,
+    starts: StartStates | None,
+    policy: Policy,
+    features: Features | Sequence[Features] | None,
+    kernel: Kernel | None,
+    estimate: AnyQ | None,
+) -> str:
+    """What the data say against the sums of a certificate; nothing where they agree."""
+    if len(data) != record.data.rows or data.sha256 != record.data.sha256:
+        return "the data are others than those of the certificate"
+    if starts is not None and record.average is None and starts.sha256 != record.data.starts:
+        return "the start states are others than those of the certificate"
+    if policy.exact != record.setting.exact_policy:
+        return "the policy is not known as exactly as the certificate says"
+    if (estimate is not None) != record.setting.anchored:
+        return "its class lies around an estimate, which is needed" if estimate is None else "its class lies around no estimate"
+    chosen = described_kernel(record.kernel) if kernel is None else kernel
+    given = features if isinstance(features, Sequence) else None if features is None else [features]
+    classes = [described_class(part.description) for part in record.classes] if given is None else list(given)
+    if len(classes) != len(record.classes):
+        return f"it has {len(record.classes)} classes of functions"
+    if record.average is not None:
+        members = average_members(data, policy, record.average, classes, chosen)
+    else:
+        assert starts is not None
+        facts, setting = record.assumptions, record.setting
+        if facts.terminates is None and setting.terminates:  # rows that chose the class may have shown it
+            facts = replace(facts, terminates=True)
+        problem = Problem(data, starts, policy, facts)
+        if (problem.start_is_exact, problem.effective_starts) != (setting.start_is_exact, setting.effective_starts):
+            return "the start states are not known as exactly as the certificate says"
+        if problem.terminates != setting.terminates:
+            return "a row is terminated, and the certificate says that no state is terminal"
+        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
+        members = [evaluation.member(index) for index in range(len(classes))]
+    rule, delta = radius_rule(record.radius.name), record.delta.kernel
+    for part, member in zip(record.classes, members, strict=True):
+        wrong = _different(part, member, rule.evidence(member, delta, record.setting.planned))
+        if wrong:
+            return f"{wrong} of {part.description.text} is not that of the data"
+    return ""
+
+
+def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
+    """The first thing of a class that differs."""
+    system, reach, cover = member.system, member.residuals, part.cover
+    unseen = None if system.remainder is None else (system.remainder.objective, system.remainder.box)
+    pairs: dict[str, tuple[ArrayLike, ArrayLike]] = {
+        "the objective": (part.objective, system.objective),
+        "the anchor": (part.offset, system.offset),
+        "the norm": (part.penalized, system.penalized),
+        "the value box": (part.moments, system.box_moments),
+        "what is unseen": (part.unseen or 0.0, unseen or 0.0),
+        "the diameter": (cover.diameter, reach.diameter),
+        "the cover": ((cover.slack, *_sums(cover.points)), (reach.slack, *_sums(reach.points))),
+        "the determinant": (part.sums.log_determinant or 0.0, grounds.sums.log_determinant or 0.0),
+        "the resampled radius": (part.sums.bootstrap or 0.0, grounds.sums.bootstrap or 0.0),
+        "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
+    }
+    for name, (claimed, found) in pairs.items():
+        if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=1e-9 * _size(found)):
+            return name
+    statistic = grounds.statistic
+    found_record = StatisticRecord(
+        statistic.pair_gram,
+        statistic.diag_gram,
+        statistic.column_scale,
+        statistic.count,
+        statistic.kernel_supremum,
+        statistic.kernel_error,
+        statistic.has_remainder,
+    )
+    return "" if _same_statistic(part.statistic, found_record) else "the statistic"
+
+
+def _same_statistic(claimed: StatisticRecord, found: StatisticRecord) -> bool:
+    """Sums over pairs, as near as the errors of both kernels allow."""
+    if claimed.pair_gram.shape != found.pair_gram.shape or claimed.has_remainder != found.has_remainder:
+        return False
+    scale = np.outer(found.column_scale, found.column_scale) * found.count**2
+    allowed = (claimed.kernel_error + found.kernel_error + 1e-10 * found.kernel_supremum) * scale
+    return (
+        claimed.count == found.count
+        and claimed.kernel_supremum == found.kernel_supremum
+        # Sums in single precision, or that grew batch by batch, have another error, of the same order or larger.
+        and claimed.kernel_error >= 0.25 * found.kernel_error
+        and np.allclose(claimed.column_scale, found.column_scale, rtol=1e-6, atol=0)
+        and bool((np.abs(claimed.pair_gram - found.pair_gram) <= allowed).all())
+        and bool((np.abs(claimed.diag_gram - found.diag_gram) <= allowed).all())
+    )
+
+
+def _sums(points: FloatArray | None) -> tuple[float, ...]:
+    """Points that stand for all others, by their number and two sums."""
+    return (0.0, 0.0, 0.0) if points is None else (float(len(points)), float(points.sum()), float(np.sum(points**2)))
+
+
+def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
+    if sums is None:
+        return np.zeros(0)
+    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length]])
+
+
+def _size(value: ArrayLike) -> float:
+    numbers = np.abs(np.asarray(value, dtype=np.float64))
+    finite = numbers[np.isfinite(numbers)]
+    return float(finite.max(initial=0.0))

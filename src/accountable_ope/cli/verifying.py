@@ -1,0 +1,65 @@
+"""`aope verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ..bounds.verifying import verify as verify_certificate
+from ..errors import InvalidInput
+from ..verification.files import load_record
+from ..verification.record import Record
+from ..verification.verify import Verification
+from .exits import NOT_PROVED
+from .inputs import read_inputs
+from .options import PROBLEM, AsJson, ProblemOptions, given
+from .output import console, print_json
+from .text import print_verification
+
+Log = Annotated[
+    Path | None, Parameter(group=PROBLEM, help="The log: its sums are made again. Default: they are taken as they are.")
+]
+
+
+def verify(
+    certificate: Annotated[Path, Parameter(help="What `aope bound --certificate` wrote.")],
+    /,
+    *,
+    data: Log = None,
+    problem: ProblemOptions = ProblemOptions(),
+    as_json: AsJson = False,
+) -> int:
+    """One sentence, the premises, and an exit code."""
+    record = load_record(certificate)
+    if data is None:
+        if given(problem):
+            raise InvalidInput(f"{given(problem)[0]} goes with --data.")
+        found = verify_certificate(record)
+    else:
+        problem.check()
+        inputs = read_inputs(data, problem, need_starts=record.average is None)
+        found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy)
+    if as_json:
+        print_json(_document(record, found, with_data=data is not None))
+    else:
+        print_verification(console(), record, found)
+    return 0 if found.valid else NOT_PROVED
+
+
+def _document(record: Record, found: Verification, *, with_data: bool) -> dict[str, object]:
+    proved = found.valid and record.result.status != "INCONSISTENT"
+    return {
+        "valid": found.valid,
+        "message": found.message,
+        "with_data": with_data,
+        "lower": found.lower if proved else None,
+        "upper": found.upper if proved else None,
+        "status": record.result.status,
+        "delta": record.delta.total,
+        "radius": record.radius.name,
+        "guarantee": record.radius.guarantee,
+        "premises": [each.text for each in found.premises],
+        "sha256": record.data.sha256,
+    }
