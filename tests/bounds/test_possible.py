@@ -130,7 +130,7 @@ def test_the_misfit_that_few_landmarks_claim_is_a_lower_bound(spread, start, dis
         assert part.least_norm is None or part.least_norm <= 2 * (1 + spread**2)  # 2 K0(0, .) is nearly 2 at all of these points
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_least_norm_and_misfit_of_few_landmarks_against_a_known_q(seed):
     """Q is a sum of five kernel functions, its norm is known, and rewards are what they must be: nothing is random."""
     rng, space, discount = np.random.default_rng(seed), aope.Gaussian(0.7), 0.8

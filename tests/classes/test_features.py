@@ -154,9 +154,12 @@ def test_an_action_that_is_never_taken_may_be_unknown() -> None:
     assert expected_features(listed, states, policy).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.75, 0.25]]
     data = aope.Transitions(states, [0, 1], [0.5, 0.0], states[::-1])
     problem = aope.Problem(data, aope.StartStates(states), policy, aope.Assumptions(discount=0.5, reward_range=(0, 1)))
-    interval = aope.bound_value(problem, features=listed, kernel=aope.Gaussian(1.0))
+    interval = aope.bound_value(problem, features=listed, kernel=aope.Gaussian(1.0), radius="azuma")
     assert interval.check()
     known = aope.LinearQ(listed, np.array([1.0, 2.0, 3.0, 0.0]), policy.action_vectors)
-    assert aope.diagnose(known, problem, features=listed, kernel=aope.Gaussian(1.0)).estimate == (1 + 0.25 * 3 + 0.75 * 2) / 2
+    assert (
+        aope.diagnose(known, problem, features=listed, kernel=aope.Gaussian(1.0), radius="azuma").estimate
+        == (1 + 0.25 * 3 + 0.75 * 2) / 2
+    )
     with pytest.raises(aope.InvalidInput, match="does not list 1 of the points"):
         expected_features(listed, states, aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2))
