@@ -16,7 +16,7 @@ from accountable_ope.radii.registry import Approach, LossKind, RadiusRule
 from accountable_ope.radii.self_normalized import BALANCE
 
 Boundary = Callable[[int, np.ndarray], np.ndarray | float]
-"""(rows j, V_j forevery number of heads) -> what ||S_j||^2 must not exceed."""
+"""(rows j, V_j for every number of heads) -> what ||S_j||^2 must not exceed."""
 
 
 def level(rule: RadiusRule, count: int, planned: int, delta: float, largest: float = 1.0) -> float:

@@ -172,7 +172,7 @@ class Program:
         return float(np.linalg.norm(self.c)) * self.unit
 
     def excess(self, theta: FloatArray) -> FloatArray:
-        """The largest constraint value over its limit, less one, forevery row: not positive inside the set."""
+        """The largest constraint value over its limit, less one, for every row: not positive inside the set."""
         theta = np.atleast_2d(theta)
         found = [self.loss.value(theta) / self.loss.limit - 1]
         if self.norm_bound is not None:

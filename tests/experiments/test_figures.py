@@ -25,7 +25,7 @@ def run_quick(folder, figure, task, *more, trials=None):
     return json.loads(answer.stdout)
 
 
-# A figure is one test, with a function forevery claim, so that two test processes never run the same figure.
+# A figure is one test, with a function for every claim, so that two test processes never run the same figure.
 
 
 @pytest.mark.parametrize("task", ["inverted-pendulum", "puck-mountain"])

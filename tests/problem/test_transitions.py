@@ -1,4 +1,4 @@
-"""Logged transitions and start states: what they hold, and one clear sentence foreverything they refuse."""
+"""Logged transitions and start states: what they hold, and one clear sentence for everything they refuse."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ WALKS = 6000
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound of |S_n| forevery n >= first, for steps +-1."""
+    """A bound of |S_n| for every n >= first, for steps +-1."""
 
     of: Callable[[np.ndarray], np.ndarray]
     first: int = 1

@@ -10,7 +10,6 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
-
 from mutations import mutations
 
 MDP = PlantedMDP(seed=1, features=2, discount=0.6)

@@ -48,7 +48,7 @@ _STORED = ("agreed", "probe", "rows", "actions", "terminated", "pair_gram", "dia
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """All rows so far; forevery class features at them and at their next states, without the constant; sums over pairs."""
+    """All rows so far; for every class features at them and at their next states, without the constant; sums over pairs."""
 
     data: Transitions
     here: tuple[FloatArray, ...]
@@ -305,7 +305,7 @@ def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClas
 
 
 def _with_own_draws(policy: Policy, count: int) -> Policy:
-    """Draws for new rows must not be those of old ones, which the past knows: a stream of its own forevery batch."""
+    """Draws for new rows must not be those of old ones, which the past knows: a stream of its own for every batch."""
     if not isinstance(policy, SampledPolicy):
         return policy
     return policy.renewed(1 + count)

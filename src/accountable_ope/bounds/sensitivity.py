@@ -1,7 +1,7 @@
 """How an interval, and a decision made with it, depends on what was assumed.
 
 Intervals are nested: a larger norm bound, misfit or range of rewards, or a smaller delta, never narrows them. So a decision that
-is supported at some norm bound is supported, at the same delta, forevery Q of at most that norm, though the bound was found by
+is supported at some norm bound is supported, at the same delta, for every Q of at most that norm, though the bound was found by
 looking at the data; and the least delta at which it is supported is a p-value. (A norm bound relative to the least norm that is
 consistent with the data is the exception: it shrinks when other assumptions weaken.) All but the discount share one statistic.
 """

@@ -113,7 +113,7 @@ class RandomFourier:
         whole(self.seed, "seed", least=0)
 
     def frequencies(self, point_dimension: int) -> tuple[FloatArray, FloatArray]:
-        """(w, b): the frequencies (m, d) and phases (m,), the same forevery call with this seed."""
+        """(w, b): the frequencies (m, d) and phases (m,), the same for every call with this seed."""
         generator = np.random.default_rng(self.seed)
         w = generator.normal(size=(self.dimension, point_dimension)) / self.bandwidth
         b = generator.uniform(0.0, 2 * np.pi, self.dimension)

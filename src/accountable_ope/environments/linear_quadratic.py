@@ -91,8 +91,8 @@ class LinearQuadratic:
     -----
     States stay in [-1, 1]^d, actions in [-1, 1]^k and rewards in [0, 1], so nothing is ever clipped and Q is exact. Proof: three
     conditions are checked at construction.
-      (1) sum_j |K_ij| + action_noise <= 1 forevery row i, and the same for K_b: if |s_j| <= 1 for all j, then |a_i| <= 1.
-      (2) sum_j |A_ij| + sum_j |B_ij| + noise <= 1 forevery row i: with (1), |s_j| <= 1 for all j gives |s'_i| <= 1. The start
+      (1) sum_j |K_ij| + action_noise <= 1 for every row i, and the same for K_b: if |s_j| <= 1 for all j, then |a_i| <= 1.
+      (2) sum_j |A_ij| + sum_j |B_ij| + noise <= 1 for every row i: with (1), |s_j| <= 1 for all j gives |s'_i| <= 1. The start
           states satisfy it, so by induction every state does.
       (3) M and R are positive semidefinite with sum_ij |M_ij| + sum_ij |R_ij| <= 1: on the box
           0 <= s'M s + a'R a <= sum_ij |M_ij| + sum_ij |R_ij| <= 1, so r is in [0, 1].
@@ -345,7 +345,7 @@ def planar_regulator(discount: float = 0.95, action_noise: float = 0.2) -> Linea
 
 
 def _form(weights: FloatArray, points: FloatArray) -> FloatArray:
-    """x'W x forevery row x."""
+    """x'W x for every row x."""
     values: FloatArray = np.einsum("ni,ij,nj->n", points, weights, points)
     return values
 

@@ -48,7 +48,7 @@ class Setting:
         return softmax_policy(self.task, TARGET_TEMPERATURE)
 
     def draw(self, trial: int) -> Transitions:
-        """The first n transitions of episodes under the behavior policy; the same forevery class of Q."""
+        """The first n transitions of episodes under the behavior policy; the same for every class of Q."""
         return draw_rows(self.task, self.temperature, self.n, self.seed(trial))
 
     def problem(self, data: Transitions, norm_bound: float, *, symmetric: bool = False) -> Problem:

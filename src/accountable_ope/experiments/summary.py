@@ -102,7 +102,7 @@ def groups(rows: Sequence[BoundRow], scale: Scale) -> list[Group]:
 
 
 def bound_findings(rows: Sequence[BoundRow], scale: Scale) -> list[Finding]:
-    """The claims about figure 1, forevery kind of features and every radius."""
+    """The claims about figure 1, for every kind of features and every radius."""
     found = []
     points = groups(rows, scale)
     for radius in dict.fromkeys(row.radius for row in rows):

@@ -1,6 +1,6 @@
 """Neural features: the hidden layers of a small network that was trained on the kernel loss.
 
-Q(x) = constant + w'h(x), h the last hidden layer. What is trained is h: forevery minibatch (w, constant) is the minimizer of the
+Q(x) = constant + w'h(x), h the last hidden layer. What is trained is h: for every minibatch (w, constant) is the minimizer of the
 kernel loss given h, so that the network is judged by the class it spans, which is what a bound optimizes over. Features must be
 trained on data that the bound does not use, such as the earlier part of a split.
 

@@ -96,7 +96,7 @@ def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def distinct_rows(points: FloatArray) -> tuple[IntArray, IntArray]:
-    """Where each different row occurs first, and forevery row which of them it is."""
+    """Where each different row occurs first, and for every row which of them it is."""
     _, first, group = np.unique(row_keys(points), return_index=True, return_inverse=True)
     return first, group.reshape(-1)
 

@@ -79,7 +79,7 @@ class Family:
     def problem(self, data: Transitions, seed: int) -> Problem:
         """The problem on these data.
 
-        seed: that of the data. A policy that can only be sampled gets its own draws forevery data set: they are part of the
+        seed: that of the data. A policy that can only be sampled gets its own draws for every data set: they are part of the
         data, and coverage is a statement about both.
         """
         starts = data.first_states() if self.starts is None else self.starts

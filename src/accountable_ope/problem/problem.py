@@ -199,7 +199,7 @@ class Problem:
 
     @property
     def start_is_exact(self) -> bool:
-        """Whether the value at the start is known exactly forevery Q: no sample of states, no drawn actions."""
+        """Whether the value at the start is known exactly for every Q: no sample of states, no drawn actions."""
         return self.starts.exact and self.policy.exact
 
     @property

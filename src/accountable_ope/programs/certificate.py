@@ -54,7 +54,7 @@ class CertificateCheck:
 @checked
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Evidence that objective'theta <= bound forevery theta that meets the constraints.
+    """Evidence that objective'theta <= bound for every theta that meets the constraints.
 
     For status EMPTY the multipliers (1 for the loss) prove that the least loss exceeds its limit: `bound` is that least loss.
 

@@ -24,7 +24,7 @@ CONE_TOLERANCE = 1e-9
 
 
 class ConeSolution(NamedTuple):
-    """A maximizer, the multipliers of ||u||^2 <= R^2 forevery quadratic, and those of the rows.
+    """A maximizer, the multipliers of ||u||^2 <= R^2 for every quadratic, and those of the rows.
 
     empty: the solver found the program infeasible; then the multipliers may prove that, and theta says nothing.
     """

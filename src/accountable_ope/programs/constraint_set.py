@@ -2,7 +2,7 @@
 
 For Q = Q_P + g with ||g|| = s orthogonal to the coordinates, ||theta||^2 + s^2 <= R^2,
     sqrt(loss(Q_P)) <= sqrt(loss(Q)) + s T,   |value(Q) - value(Q_P)| <= s tau_0,   rms of g over the box points <= s tau_box,
-and (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2 forevery z > 0 keeps every constraint one quadratic in (theta, s).
+and (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2 for every z > 0 keeps every constraint one quadratic in (theta, s).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Ellipsoid:
     radius: float
 
     def reach(self, points: FloatArray, middle: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The largest d'theta and -d'theta over the ellipsoid, forevery row d of points - middle."""
+        """The largest d'theta and -d'theta over the ellipsoid, for every row d of points - middle."""
         from scipy.linalg.lapack import dtrtri
 
         inverse, _ = dtrtri(self.factor, lower=1)

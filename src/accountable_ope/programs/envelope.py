@@ -3,7 +3,7 @@
 An envelope is a function U(b, V), non-decreasing in the range b and in the variance V, and concave in V, with
 P( ||S_n|| <= U(b, V_n) for all n ) >= 1 - delta at Q of the target policy. Where U(b, V)^2 <= p + q V, the true Q meets
     eps'(K - q D) eps <= p,     D = diag K(x_i, x_i),
-one quadratic constraint forevery q, all of them on the same event.
+one quadratic constraint for every q, all of them on the same event.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ConstantEnvelope:
 
 @dataclass(frozen=True)
 class AffineBound:
-    """U(b, V)^2 <= level + rate V forevery V in [0, largest variance]."""
+    """U(b, V)^2 <= level + rate V for every V in [0, largest variance]."""
 
     level: float
     rate: float

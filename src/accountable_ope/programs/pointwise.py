@@ -54,7 +54,7 @@ ENOUGH = 1e-3
 @checked
 @dataclass(frozen=True, eq=False)
 class PointwiseRows:
-    """low_i <= f_i'theta <= high_i forevery row f_i.
+    """low_i <= f_i'theta <= high_i for every row f_i.
 
     Parameters
     ----------

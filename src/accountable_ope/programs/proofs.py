@@ -35,7 +35,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier forevery constraint."""
+    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint."""
 
     rates: tuple[FloatArray, ...]
     multipliers: FloatArray

@@ -2,7 +2,7 @@
 
 On one event of probability 1 - delta the true Q meets ||S_n(Q)|| <= U(b(Q), V_n(Q)) for an envelope U that is non-decreasing in
 the range b and in the variance V_n. Over any set F that holds Q, with b(Q) <= b and V_n(Q) <= V for all Q in F, the square of U
-is below p + q V_n forevery affine bound (p, q) of U(b, .)^2 on [0, V]: so Q meets
+is below p + q V_n for every affine bound (p, q) of U(b, .)^2 on [0, V]: so Q meets
 
     eps(theta)'(K - q D) eps(theta) <= p,        D = diag K(x_i, x_i),
 

@@ -1,4 +1,4 @@
-"""Where the failure probability goes: one place forevery result.
+"""Where the failure probability goes: one place for every result.
 
 The kernel event is shared by both ends of the interval, so an exact start distribution gives both ends at 1 - delta. Sampled
 start states (or sampled actions there) are a second event, paid for with its own share. Several function classes with the same
@@ -50,7 +50,7 @@ def split_delta(delta: float, *, start_is_exact: bool, random_features: bool = F
     ----------
     delta : float
     start_is_exact : bool
-        Whether the value at the start is known exactly forevery Q.
+        Whether the value at the start is known exactly for every Q.
     random_features : bool
         Whether random features stand for an RKHS.
 

@@ -54,7 +54,7 @@ def psi_exponential(x: FloatArray) -> FloatArray:
 def empirical_bernstein(variance: float, residual_bound: float, rate: float, delta: float) -> float:
     """Theorem B at one rate: a bound of ||S_n|| for all n at once, with probability 1 - delta.
 
-    If ||eps_i K(x_i, .)|| <= b, then forevery rate l in (0, 1/b), fixed in advance,
+    If ||eps_i K(x_i, .)|| <= b, then for every rate l in (0, 1/b), fixed in advance,
         ||S_n|| <= (log(2/delta) + psi_E(l b) V_n / b^2) / l.
     """
     b = residual_bound

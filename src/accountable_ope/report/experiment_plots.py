@@ -190,7 +190,7 @@ def _share(panel: Any, place: int, height: float, of: Sequence[bool], fontsize: 
 
 
 def _finish(figure: Figure, title: str, rows: Sequence[Any]) -> None:
-    """The number of trials in the title, the same look forevery panel, one legend."""
+    """The number of trials in the title, the same look for every panel, one legend."""
     figure.suptitle(title.format(len({row.trial for row in rows})), fontsize=10)
     for panel in figure.axes:
         tidy(panel)
