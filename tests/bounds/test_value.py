@@ -299,7 +299,8 @@ def test_a_tampered_result_does_not_check():
     other = aope.statistics.kernel_statistic(
         aope.statistics.bellman_system(Experience(DATA, MDP.starts, MDP.policy, 0.6), MDP.features()), aope.Gaussian(2.0)
     )
-    assert not dataclasses.replace(part, statistic=other).check()
+    forged = dataclasses.replace(part, statistic=other)
+    assert not dataclasses.replace(interval, certificates=(forged,)).check()
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
     assert azuma["certificates_check"] is True and certified["certificates_check"] is True
     assert azuma["lower"] < certified["lower"] < demo_behavior_value() < demo_truth() < certified["upper"] < azuma["upper"]
     rounds = certified["classes"][0]["tightening"]["rounds"]
-    assert rounds[0]["variance"] > rounds[-1]["variance"] and rounds[-1]["rate"] > 0
+    assert rounds[0]["variance"] > rounds[-1]["variance"]
 
 
 def test_demo_is_the_command_that_it_names(demo_folder):

@@ -6,7 +6,7 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, random_tabular
 from accountable_ope.problem.problem import Experience
-from accountable_ope.radii.cut import fit_cut
+from accountable_ope.radii.cut import cut_evidence, fit_cut
 from accountable_ope.radii.envelope import rate_mixture
 from accountable_ope.statistics.bellman import bellman_system
 
@@ -45,7 +45,7 @@ def test_weights_are_bounded_and_the_first_rows_have_none():
 def test_the_evidence_is_the_weighted_sum_of_residuals():
     system = system_of(DATA)
     cut = fit_cut(system, KERNEL, DATA.episodes)
-    evidence = cut.evidence(system, rate_mixture(1.0, cut.count, 0.05), gap=0.2)
+    evidence = cut_evidence(cut.sums(system), rate_mixture(1.0, cut.count, 0.05), gap=0.2)
     theta = np.random.default_rng(2).normal(size=system.dimension)
     residuals = system.target - system.residuals @ theta
     assert evidence.squared(theta) == pytest.approx((cut.weights @ residuals) ** 2 / cut.count**2)

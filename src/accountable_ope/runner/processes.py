@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor
-from concurrent.futures import wait as finished
-from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
-from multiprocessing import get_context
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..errors import AopeError
 from ..validation import whole
 
 P = TypeVar("P")
 R = TypeVar("R")
+
+PATIENCE = 1.0
+"""Seconds that a worker is given to end before it is killed."""
 
 
 def process_count(workers: int | None) -> int:
@@ -30,44 +31,125 @@ def as_finished(work: Callable[[P], R], pieces: Sequence[P], workers: int) -> Ge
     """Yield every piece with its result, in the order in which they are finished; with one worker, in this process.
 
     `work` must be a function of a module and the pieces picklable, because they are sent to other processes. When the generator
-    is closed, or its process interrupted or killed, the workers end at once.
+    is closed, or its process interrupted or killed, the workers end at once. Every worker has a pipe of its own and one piece at
+    a time, so that nothing waits in a queue which nobody reads any more.
     """
     if workers == 1 or len(pieces) < 2:
         for piece in pieces:
             yield piece, work(piece)
         return
-    context = get_context("spawn")  # a process that is forked while threads of a numerical library run may hang
-    worker_end, parent_end = context.Pipe(duplex=False)
-    size = min(workers, len(pieces))
-    with worker_end, parent_end, ProcessPoolExecutor(size, context, initializer=_follow, initargs=(worker_end,)) as pool:
+    crew: list[_Worker[P, R]] = []
+    try:
+        left, busy = iter(pieces), dict[Connection, tuple[_Worker[P, R], P]]()
+        for _ in range(min(workers, len(pieces))):
+            crew.append(_Worker(work))
+            _send(crew[-1], left, busy)
+        while busy:
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                worker, piece = busy.pop(ready)
+                result = worker.receive()
+                _send(worker, left, busy)
+                yield piece, result
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+def _send(worker: _Worker[P, R], left: Iterator[P], busy: dict[Connection, tuple[_Worker[P, R], P]]) -> None:
+    """Give a worker the next piece, if there is one."""
+    for piece in left:
+        worker.send(piece)
+        busy[worker.pipe] = (worker, piece)
+        return
+
+
+class _Worker(Generic[P, R]):
+    """A process that works on one piece after the other."""
+
+    def __init__(self, work: Callable[[P], R]) -> None:
+        context = get_context("spawn")  # a process that is forked while threads of a numerical library run may hang
+        self.pipe, end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(end, work), daemon=True)
+        with _uninterrupted():
+            self._process.start()
+        end.close()
+
+    def send(self, piece: P) -> None:
+        """Hand over a piece; the worker is waiting for one."""
         try:
-            # No more pieces at a time than workers: one that waits in the pool's pipe would keep an interrupted run from ending.
-            left = iter(pieces)
-            waiting = {pool.submit(work, piece): piece for piece in islice(left, size)}
-            while waiting:
-                for future in finished(waiting, return_when=FIRST_COMPLETED).done:
-                    piece = waiting.pop(future)
-                    waiting |= {pool.submit(work, following): following for following in islice(left, 1)}
-                    yield piece, future.result()
-        except BrokenProcessPool as error:
-            raise AopeError(
-                "A worker process was killed, perhaps for lack of memory: use fewer `workers`. Finished work is kept where a "
-                "folder was given."
-            ) from error
-        except BaseException:
-            parent_end.close()  # ends the workers, for which the pool would otherwise wait
-            raise
+            self.pipe.send(piece)
+        except (BrokenPipeError, ConnectionError) as error:
+            raise _lost() from error
+
+    def receive(self) -> R:
+        """What came of the piece: its result, or the error that it ended with."""
+        try:
+            well, answer = self.pipe.recv()
+        except (EOFError, ConnectionError) as error:
+            raise _lost() from error
+        if not well:
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self.pipe.close()
+        self._process.terminate()
+        self._process.join(PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
 
 
-def _follow(parent: Connection) -> None:
-    """Set up a worker to end as soon as the other end of the pipe is closed, which also happens when its parent is killed.
+def _lost() -> AopeError:
+    return AopeError(
+        "A worker process was killed, perhaps for lack of memory: use fewer `workers`. Finished work is kept where a folder was "
+        "given."
+    )
 
-    Ctrl-C reaches every process of a terminal; workers leave it to their parent.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def end_with_parent() -> None:
-        wait([parent])
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, and never reaches a process that is started here: a terminal sends it to all, and workers leave it to us."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
+    """The life of a worker: pieces in, results out, until nobody asks any more."""
+    Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            piece = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: tuple[bool, Any] = (True, work(piece))
+        except Exception as error:
+            answer = (False, _sendable(error))
+        with suppress(BrokenPipeError):
+            pipe.send(answer)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed asks no more, but a worker in the middle of a piece would not notice."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
         os._exit(1)
 
-    Thread(target=end_with_parent, daemon=True).start()
+
+def _sendable(error: Exception) -> Exception:
+    """The error itself, or its text where it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return AopeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,110 @@
+"""A certificate against the data: its sums are made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import accountable_ope as aope
+from accountable_ope.environments import PlantedMDP
+from accountable_ope.radii import RULES
+
+MDP = PlantedMDP(seed=1, features=3, discount=0.6)
+DATA = MDP.sample(np.random.default_rng(0), trajectories=8)
+KERNEL = aope.Gaussian(1.0)
+FEATURES = aope.RandomFourier(4)
+FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False, symmetric_noise=True)
+PROBLEM = aope.Problem(DATA, MDP.starts, MDP.policy, FACTS)
+
+
+def given(**changes: object) -> dict[str, object]:
+    return {"data": DATA, "starts": MDP.starts, "policy": MDP.policy, **changes}
+
+
+@pytest.mark.parametrize("radius", [rule.name for rule in RULES])
+def test_sums_of_the_data_are_found_again(radius):
+    interval = aope.bound_value(PROBLEM, features=FEATURES, kernel=KERNEL, radius=radius)
+    assert aope.verify(interval.record(), **given()).valid
+
+
+def estimate(states, actions):
+    return np.full(len(states), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "more"),
+    [
+        (lambda: aope.bound_rkhs(PROBLEM, landmarks=10), {}),
+        (lambda: aope.bound_value(PROBLEM, features=[FEATURES, MDP.features()], kernel=aope.RandomFeatureKernel(30)), None),
+        (lambda: aope.diagnose(estimate, PROBLEM, features=FEATURES, kernel=KERNEL).interval, {"estimate": estimate}),
+        (
+            lambda: aope.bound_average_reward(
+                DATA, MDP.policy, aope.AverageReward((0, 1), norm_bound=3.0), features=FEATURES, kernel=aope.Laplace(2.0)
+            ),
+            {},
+        ),
+        (
+            lambda: aope.bounds.bound_by_finite_features(PROBLEM, features=FEATURES, kernel=KERNEL, coefficient_variance=1.0),
+            {},
+        ),
+    ],
+    ids=["earlier rows and landmarks", "two classes, one not ours", "around an estimate", "average reward", "random features"],
+)
+def test_other_results(make, more):
+    record = make().record()
+    if more is None:
+        with pytest.raises(aope.InvalidFile, match="features"):
+            aope.verify(record, **given())
+        more = {"features": [FEATURES, MDP.features()]}
+    found = aope.verify(record, **given(**more))
+    assert found.valid and found.message.endswith("Its sums are those of the data.")
+
+
+def test_a_log_that_grew():
+    question = replace(PROBLEM.question, assumptions=replace(FACTS, terminates=False))
+    monitor = aope.Monitor(question, features=FEATURES, kernel=KERNEL, planned=1000)
+    for k in range(4):
+        report = monitor.update(DATA.rows(slice(100 * k, 100 * (k + 1))))
+    assert aope.verify(report.interval, **given()).valid
+
+
+def record() -> aope.verification.Record:
+    return aope.bound_value(PROBLEM, features=FEATURES, kernel=KERNEL).record()
+
+
+def test_other_data_policy_class_or_kernel_are_noticed():
+    rewards = DATA.rewards.copy()
+    rewards[7] = 0.5
+    other = aope.Transitions(DATA.states, DATA.actions, rewards, DATA.next_states, DATA.terminated, DATA.episodes)
+    uniform = aope.DiscretePolicy(
+        lambda states: np.full((len(states), len(MDP.policy.action_vectors)), 1 / len(MDP.policy.action_vectors)),
+        MDP.policy.action_vectors,
+    )
+    wrong = {
+        "data": given(data=other),
+        "starts": given(starts=aope.StartStates(MDP.starts.states[:1])),
+        "policy": given(policy=uniform),
+        "class": given(features=aope.RandomFourier(4, seed=9)),
+        "kernel": given(kernel=aope.Gaussian(2.0)),
+        "estimate": given(estimate=estimate),
+        "two classes": given(features=[FEATURES, FEATURES]),
+    }
+    for name, arguments in wrong.items():
+        assert not aope.verify(record(), **arguments).valid, name
+
+
+def test_forged_sums_are_proved_without_the_data_and_refused_with_them():
+    """Sums of other rows make a certificate of their own; only the data tell."""
+    other = MDP.sample(np.random.default_rng(3), trajectories=8)
+    true, of_others = record(), aope.bound_value(replace(PROBLEM, data=other), features=FEATURES, kernel=KERNEL).record()
+    forged = replace(of_others, data=true.data)
+    assert aope.verify(forged).valid
+    found = aope.verify(forged, **given())
+    assert not found.valid and "is not that of the data" in found.message
+
+
+def test_data_need_a_policy_and_start_states():
+    with pytest.raises(aope.InvalidInput, match="policy"):
+        aope.verify(record(), data=DATA)

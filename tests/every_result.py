@@ -1,0 +1,68 @@
+"""Every kind of interval, small: what certificates are tried on."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import accountable_ope as aope
+from accountable_ope.environments import PlantedMDP
+
+MDP = PlantedMDP(seed=1, features=2, discount=0.6)
+DATA = MDP.sample(np.random.default_rng(0), trajectories=8)
+KERNEL = aope.Gaussian(1.0)
+WRONG = aope.RandomFourier(2, seed=5)
+
+
+def problem(starts: aope.StartStates = MDP.starts, **changes: object) -> aope.Problem:
+    facts = {"discount": 0.6, "reward_range": (0, 1), "norm_bound": 1.5 * MDP.norm, "reward_noise": False, **changes}
+    return aope.Problem(DATA, starts, MDP.policy, aope.Assumptions(**facts))
+
+
+def bound(radius: str, features: object = None, *, pointwise: bool = False, **changes: object) -> aope.Interval:
+    chosen = MDP.features() if features is None else features
+    return aope.bound_value(problem(**changes), features=chosen, kernel=KERNEL, radius=radius, pointwise=pointwise)
+
+
+def estimate(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    return np.full(len(states), 0.5)
+
+
+RESULTS = {
+    "azuma": lambda: bound("azuma"),
+    "azuma-anytime, planned": lambda: aope.evaluate(problem(), features=MDP.features(), kernel=KERNEL).bound(
+        "azuma-anytime", planned=1000
+    ),
+    "hoeffding-u, no norm bound": lambda: bound("hoeffding-u", norm_bound=None),
+    "self-normalized": lambda: bound("self-normalized"),
+    "wild": lambda: bound("wild"),
+    "certified": lambda: bound("certified"),
+    "certified, point by point": lambda: bound("certified", pointwise=True, norm_bound=50.0),
+    "azuma, point by point": lambda: bound("azuma", pointwise=True, norm_bound=50.0),
+    "certified, state box": lambda: bound("certified", state_box=((-10.0, -10.0), (10.0, 10.0))),
+    "certified, misfit": lambda: bound("certified", misfit=0.01),
+    "certified, relative norm": lambda: bound("certified", norm_bound=aope.RelativeNorm(2.0)),
+    "certified, refuted": lambda: bound("certified", norm_bound=1e-3),
+    "azuma, refuted": lambda: bound("azuma", norm_bound=1e-3),
+    "certified-cut": lambda: bound("certified-cut"),
+    "symmetric": lambda: bound("symmetric", symmetric_noise=True),
+    "empirical-bernstein": lambda: bound("empirical-bernstein"),
+    "two classes": lambda: bound("azuma", [MDP.features(), WRONG]),
+    "sections": lambda: bound("certified", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
+    "sections, azuma": lambda: bound("azuma", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
+    "sampled starts": lambda: bound("azuma", starts=aope.StartStates(MDP.starts.states, exact=False)),
+    "around an estimate": lambda: aope.diagnose(estimate, problem(), features=MDP.features(), kernel=KERNEL).interval,
+    "average reward": lambda: aope.bound_average_reward(
+        DATA, MDP.policy, aope.AverageReward((0, 1), norm_bound=3.0, value_span=1.0), features=MDP.features(), kernel=KERNEL
+    ),
+    "random features for an RKHS": lambda: aope.bounds.bound_by_finite_features(
+        problem(), features=aope.RandomFourier(4), kernel=KERNEL, coefficient_variance=1.0
+    ),
+    "earlier rows": lambda: aope.bound_rkhs(problem(norm_bound=2.0), landmarks=5, radius="azuma"),
+}
+
+
+@cache
+def result(name: str) -> aope.Interval:
+    return RESULTS[name]()
