@@ -194,7 +194,8 @@ def _same_program(certificate: Certificate, bounds: Sequence[Bound]) -> bool:
 
 
 def _same_constraint(mine: Constraint, role: Role, theirs: Bound) -> bool:
-    return mine.role is role and _same_form(mine.quadratic, theirs.form) and _close(mine.limit, theirs.limit)
+    near = abs(mine.limit - theirs.limit) <= 1e-6 * abs(theirs.limit)  # proved twice, with rounding counted differently
+    return mine.role is role and _same_form(mine.quadratic, theirs.form) and near
 
 
 def _same_goal(certificate: Certificate, goal: Form) -> bool:
@@ -204,9 +205,9 @@ def _same_goal(certificate: Certificate, goal: Form) -> bool:
 def _same_form(mine: Quadratic, theirs: Form) -> bool:
     sizes = theirs.sizes
     return bool(
-        (np.abs(mine.A - theirs.A) <= 1e-9 * sizes[0]).all()
-        and (np.abs(mine.a - theirs.a) <= 1e-9 * sizes[1]).all()
-        and abs(mine.a0 - theirs.a0) <= 1e-9 * sizes[2]
+        (np.abs(mine.A - theirs.A) <= 1e-6 * sizes[0]).all()
+        and (np.abs(mine.a - theirs.a) <= 1e-6 * sizes[1]).all()
+        and abs(mine.a0 - theirs.a0) <= 1e-6 * sizes[2]
     )
 
 

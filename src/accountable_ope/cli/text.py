@@ -231,10 +231,10 @@ def _policy_summary(file: TransitionFile) -> str:
 
 def print_verification(console: Console, record: Record, found: Verification) -> None:
     """What is proved, and under which premises."""
-    console.print(found.message, style="green" if found.valid else "bold red", markup=False, highlight=False)
+    console.print(found.message, style="green" if found.valid else "bold red", markup=False, highlight=False, soft_wrap=True)
     if found.valid:
         console.print("\nPremises:", highlight=False)
         for statement in found.premises:
-            console.print(f"  - {statement.text}", markup=False, highlight=False)
+            console.print(f"  - {statement.text}", markup=False, highlight=False, soft_wrap=True)
     rows, name = record.data.rows, record.data.sha256[:16]
     console.print(f"\nCertificate of version {record.version}, {rows} rows with SHA-256 {name}...", highlight=False)

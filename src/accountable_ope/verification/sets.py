@@ -440,7 +440,7 @@ class ClassSet:
                     bound = self.rows(self.part.rows[term.rows])
                 case _:
                     raise Refuted(f"it names a constraint {term.role!r}")
-            limit, slack = bound.limit if term.limit is None else term.limit, 1e-9 * abs(bound.limit)
+            limit, slack = bound.limit if term.limit is None else term.limit, 1e-6 * abs(bound.limit)
             # A loss may be held to its least value where that cannot be told from the radius.
             highest = bound.limit if term.role != "loss" or self.follows_variance else max(bound.limit, self.part.least_loss)
             if not bound.limit - slack <= limit <= highest + slack + (1e-6 * highest if highest > bound.limit else 0.0):

@@ -229,7 +229,8 @@ def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) ->
     of_features = FEATURE_SHARE * delta.total if features else 0.0
     left = delta.total - of_features
     start = 0.0 if start_is_exact else START_SHARE * left
-    _same((delta.kernel, delta.start, delta.features), (left - start, start, of_features), "the shares of delta")
+    shares = (delta.kernel, delta.start, delta.features)
+    _require(shares == (left - start, start, of_features), "delta is not split as its rule says")
 
 
 def _check_descriptions(record: Record) -> None:
