@@ -36,7 +36,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
 
 ONLY: dict[str, set[str]] = {
     "programs": {"errors", "lazy", "validation", "arguments"},
-    "kernels": {"errors", "lazy", "validation", "arguments", "programs"},
+    "kernels": {"errors", "lazy", "validation", "arguments", "programs", "problem"},
     "io": {"errors", "lazy", "validation", "arguments", "problem"},
     "runner": {"errors", "lazy", "validation", "arguments", "io"},
     "environments": {"errors", "lazy", "validation", "arguments", "problem", "classes"},

@@ -554,7 +554,7 @@ def test_widths_at_the_settings_of_the_paper_with_ten_thousand_transitions():
     [
         ({"delta": 1.5}, r"`delta` must be in \(0, 1\). Got 1.5"),
         ({"features": aope.KernelSections(KERNEL)}, "must be one feature map or Precomputed.*Got KernelSections"),
-        ({"features": [MDP.features()] * 2}, "must be one feature map or Precomputed.*Got 2 classes"),
+        ({"features": [MDP.features()] * 2}, "`features` must be a feature map .*Got list"),
         ({"features": aope.RandomFourier(79)}, "has 80 coefficients, which leave nothing of 80 transitions"),
         ({"facts": dataclasses.replace(FACTS, misfit=0.1)}, "`misfit` must be 0"),
         ({"facts": dataclasses.replace(FACTS, reward_range=(0.9, 1.0))}, "`rewards` must lie in the declared reward_range"),

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.classes.ranges import ResidualRange
 from accountable_ope.classes.sections import Sections, inner_products, pivoted_coordinates
 from accountable_ope.environments import PlantedMDP, clinic
 from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.assumptions import value_ranges
 from accountable_ope.problem.problem import Experience
 from accountable_ope.programs.constraint_set import ConstraintSet, Unseen
 from accountable_ope.programs.envelope import ConstantEnvelope
@@ -76,7 +78,9 @@ def section_ends(data, norm, limit, landmarks):
         missed=(statistic.missed, statistic.missed_variance),
     )
     unseen = Unseen(system.remainder.objective, system.remainder.box)
-    found = solve(ConstraintSet((evidence,), system.penalized, norm, None, None, False, unseen), system.objective)
+    facts = aope.Assumptions(discount=MDP.discount, reward_range=(0, 1))
+    reach = ResidualRange(facts, value_ranges(facts, terminates=False), terminates=False, diameter=np.inf)
+    found = solve(ConstraintSet((evidence,), system.penalized, norm, None, reach, False, unseen), system.objective)
     assert found.upper.check().valid and found.lower.check().valid
     return -found.lower.bound - found.missed, found.upper.bound + found.missed
 

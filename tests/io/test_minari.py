@@ -156,7 +156,7 @@ def test_an_existing_dataset_is_left_alone(root: Path) -> None:
     "name",
     [
         "walk", "walk-v", "walk-vx", "", "../walk-v0", "a/walk-v0", "/tmp/walk-v0", "gr//ab/walk-v0", "wa lk-v0", "wälk-v0",
-        "walk-v0\n", 3, None,
+        "walk-v0\n",
     ],
 )  # fmt: skip
 def test_bad_ids_are_refused(name: Any, root: Path) -> None:

@@ -7,7 +7,7 @@ import pickle
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any, Generic, TypeVar
@@ -94,8 +94,8 @@ class _Worker(Generic[P, R]):
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
-        self.pipe.close()
         self._process.terminate()
+        self.pipe.close()
         self._process.join(PATIENCE)
         if self._process.is_alive():
             self._process.kill()
@@ -115,6 +115,7 @@ def _uninterrupted() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    resource_tracker.ensure_running()  # which would let signals through again, were it started in between
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -124,17 +125,18 @@ def _uninterrupted() -> Iterator[None]:
 
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     """The life of a worker: pieces in, results out, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             piece = pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
             return
         try:
             answer: tuple[bool, Any] = (True, work(piece))
         except Exception as error:
             answer = (False, _sendable(error))
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             pipe.send(answer)
 
 

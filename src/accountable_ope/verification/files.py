@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import whole_file
 from .codec import from_json, schema_of, to_json
@@ -17,8 +18,35 @@ from .record import FORMAT, VERSION, Record
 SCHEMA = "certificate.schema.json"
 
 
+@checked
 def save_record(path: str | os.PathLike[str], record: Record) -> None:
-    """Write a certificate."""
+    """Write a certificate, atomically.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ends in .json.
+    record : Record
+
+    Raises
+    ------
+    InvalidInput
+        Where the file has another ending, or cannot be written.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope, tempfile
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     aope.verification.save_record(f"{folder}/certificate.json", interval.record())
+    ...     aope.verification.load_record(f"{folder}/certificate.json").data.rows
+    500
+    """
     target = Path(path)
     if target.suffix != ".json":
         raise InvalidInput(f"`path` of a certificate must end in .json. Got {os.fspath(path)!r}.")
@@ -26,6 +54,7 @@ def save_record(path: str | os.PathLike[str], record: Record) -> None:
         partial.write_text(json.dumps(to_json(record), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
+@checked
 def load_record(path: str | os.PathLike[str]) -> Record:
     """Read a certificate; nothing in the file is executed.
 
@@ -41,6 +70,20 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     ------
     InvalidFile
         Where the file is not a certificate of this version.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope, tempfile
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     aope.verification.save_record(f"{folder}/certificate.json", interval.record())
+    ...     aope.verification.load_record(f"{folder}/certificate.json").data.rows
+    500
     """
     name = os.fspath(path)
     try:

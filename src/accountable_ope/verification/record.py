@@ -244,7 +244,23 @@ class PremiseRecord:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A whole certificate."""
+    """A whole certificate, made by `Interval.record` or `load_record`; see docs/certificates.md.
+
+    Attributes
+    ----------
+    format, package, estimand : str
+    version : int
+    data : DataRecord
+    kernel : Description
+    assumptions : Assumptions
+    average : AverageReward or None
+    setting : Circumstances
+    delta : DeltaRecord
+    radius : RadiusRecord
+    classes : tuple of ClassRecord
+    result : ResultRecord
+    premises : tuple of PremiseRecord
+    """
 
     format: str
     version: int
