@@ -14,7 +14,7 @@ from hostile.values import Hang, no_longer_than, warnings_are_errors
 MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 LIMIT = 20.0
 """Seconds that a case may take; most take milliseconds."""
-EXITS = {0, 2, 3, 4}
+EXITS = {0, 2, 3, 4, 5}
 
 PROBLEM = ("--starts", "starts.parquet", "--action-values=-1,0,1")
 FACTS = ("--discount", 0.6, "--reward-range", 0, 1, "--norm-bound", 3, "--deterministic-reward")
@@ -41,6 +41,7 @@ GOOD = {
         "azuma-anytime",
     ),
     "sensitivity": ("log.parquet", *QUESTION, "--over", "delta"),
+    "verify": ("certificate.json",),
     "simulate": ("puck-mountain", "--episodes", 2, "--length", 3, "--out", "simulated.parquet"),
 }
 """A command that works, and is quick, for every command; `experiment` runs nothing here, as the tests put a stub in its place."""
@@ -56,6 +57,9 @@ def write_files(folder):
     aope.save_starts(MDP.starts, folder / "starts.parquet", table)
     (folder / "estimates.py").write_text("import numpy as np\ndef zero(states, actions):\n    return np.zeros(len(states))\n")
     (folder / "policies.py").write_text("import numpy as np\ndef uniform(states):\n    return np.full((len(states), 3), 1 / 3)\n")
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
+    asked = aope.Problem(data, MDP.starts, table, facts)
+    aope.bound_value(asked, features=aope.RandomFourier(3, seed=1), kernel=aope.Gaussian(1.0)).save(folder / "certificate.json")
     return folder
 
 

@@ -11,10 +11,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import accountable_ope as aope
-from accountable_ope import baselines, bounds, classes, environments, fitting, io, kernels, laboratory, problem, programs, radii
+from accountable_ope import (
+    baselines,
+    bounds,
+    classes,
+    environments,
+    fitting,
+    io,
+    kernels,
+    laboratory,
+    problem,
+    programs,
+    radii,
+    verification,
+)
 from accountable_ope import statistics as sums
 
-ROOMS = (aope, baselines, bounds, classes, environments, fitting, io, kernels, laboratory, problem, programs, radii, sums)
+ROOMS = (
+    aope,
+    baselines,
+    bounds,
+    classes,
+    environments,
+    fitting,
+    io,
+    kernels,
+    laboratory,
+    problem,
+    programs,
+    radii,
+    sums,
+    verification,
+)
 
 NOT_CALLED = {
     "accountable_ope.laboratory.trials.run_trials": "starts processes; its arguments are those of `aope coverage`",
@@ -25,6 +53,8 @@ NOT_CALLED = {
     "accountable_ope.io.minari.load_minari": "needs Minari",
     "accountable_ope.io.minari.save_minari": "needs Minari",
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",
+    "accountable_ope.verification.record.Record": "made by Interval.record and load_record",
+    "accountable_ope.verification.verify.Verification": "a result",
 }
 """Public names that the scenario leaves out, with the reason."""
 
@@ -163,6 +193,12 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     aope.bound_rkhs(asked, landmarks=4, radius="azuma", delta=0.1, earlier_share=0.5)
     aope.bound_selected(asked, candidates=fitting.Candidates(2, (0.5,), keep=1), earlier_share=0.5, radius="azuma")
     aope.bound_average_reward(data, mdp.policy, aope.AverageReward((0, 1), value_span=2.0), **azuma)
+    interval = aope.bound_value(asked, **azuma)
+    aope.verify(interval, data=data, starts=mdp.starts, policy=mdp.policy, features=common["features"])
+    verification.save_record(folder / "certificate.json", interval.record())
+    verification.load_record(folder / "certificate.json")
+    verification.verify_record(interval.record())
+    problem.at_start(mdp.policy)
     aope.diagnose(estimate, asked, **azuma)
     aope.correct(estimate, asked, **azuma)
     bounds.CorrectedQ(estimate, aope.LinearQ(aope.RandomFourier(2), np.zeros(3)))

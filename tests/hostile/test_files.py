@@ -1,5 +1,7 @@
 """Logs and start files that are wrong in every way: refused in one sentence, or read as what they are."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -217,4 +219,38 @@ def test_a_state_of_a_monitor_that_is_none(folder):
         else:
             found = complaint(folder, ("monitor", *GOOD["monitor"], "--json"))
         wrong += [f"{label}: {found}"] if found else []
+    assert not wrong, "\n".join(wrong)
+
+
+HOSTILE_ENTRIES = ("NaN", None, 1e308, -1, "x", [], {}, True, "Infinity", [None], 0, 10**30)
+
+
+def leaves(document, path=()):
+    """The places of all numbers, texts and truths of a JSON document, and of its empty lists."""
+    inner = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    found = [leaf for key, value in inner for leaf in leaves(value, (*path, key))]
+    return found or [path]
+
+
+def with_entry(document, path, value):
+    """The same document with one entry changed."""
+    if not path:
+        return value
+    copy = document.copy()
+    copy[path[0]] = with_entry(document[path[0]], path[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_hostile_certificates(folder, part):
+    """Every entry of a certificate file, replaced by what it cannot be: refused or not proved, never a traceback."""
+    document, wrong = json.loads((folder / "certificate.json").read_text()), []
+    places = leaves(document)
+    assert len(places) > 300
+    for at, path in enumerate(places[part::4]):
+        value = HOSTILE_ENTRIES[at % len(HOSTILE_ENTRIES)]
+        (folder / "hostile.json").write_text(json.dumps(with_entry(document, path, value)))
+        found = complaint(folder, ("verify", "hostile.json", "--json"))
+        if found:
+            wrong.append(f"{path} = {value!r}: {found}")
     assert not wrong, "\n".join(wrong)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..classes.description import described_class
-from ..classes.function_class import Features
+from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..kernels.description import described_kernel
 from ..kernels.kernel import Kernel
@@ -133,8 +133,9 @@ def _against_data(
     if (estimate is not None) != record.setting.anchored:
         return "its class lies around an estimate, which is needed" if estimate is None else "its class lies around no estimate"
     chosen = described_kernel(record.kernel) if kernel is None else kernel
-    given = features if isinstance(features, Sequence) else None if features is None else [features]
-    classes = [described_class(part.description) for part in record.classes] if given is None else list(given)
+    if features is None:
+        features = [described_class(part.description) for part in record.classes]
+    classes = as_classes(features)
     if len(classes) != len(record.classes):
         return f"it has {len(record.classes)} classes of functions"
     if record.average is not None:

@@ -256,6 +256,7 @@ class SampledPolicy:
         return replace(self, seed=int(np.random.SeedSequence([self.seed, key]).generate_state(1, np.uint64)[0]))
 
 
+@checked
 def at_start(policy: Policy) -> Policy:
     """The policy as it is asked at the start states: one that draws has a stream of its own there.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import checked
 from ..classes.description import described_class
 from ..classes.function_class import as_class
 from ..errors import InvalidInput
@@ -109,6 +110,7 @@ class Verification:
         return f"Verification({'valid' if self.valid else 'REFUTED'}: {self.message})"
 
 
+@checked
 def verify_record(record: Record) -> Verification:
     """Whether everything that a certificate claims follows from its sums, its assumptions and its delta.
 
