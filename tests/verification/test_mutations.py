@@ -31,7 +31,9 @@ def test_every_field_that_is_printed_is_proved(name: str) -> None:
     assert interval.check(), interval.verify().message
     changed = list(mutations(interval))
     assert len(changed) > 100
-    passed = [path for path, forged in changed if forged.check()]
+    # Proofs of rounds are alike in all results and make up half of the leaves: once is enough.
+    tried = [(path, forged) for path, forged in changed if name == "certified" or ".tightening.steps" not in path]
+    passed = [path for path, forged in tried if forged.check()]
     unexplained = [path for path in passed if not any(re.fullmatch(pattern, path) for pattern in SURVIVES)]
     assert not unexplained
 

@@ -8,8 +8,9 @@ bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,9 @@ UNIT = float(np.finfo(np.float64).eps)
 STEPS = 64
 """No entry of a form is the result of more roundings than this, beside those of the sum over the terms of a proof."""
 
+
+ITERATIONS = 8
+"""Of the estimate of an eigenvalue."""
 
 FLAT = 1e-9
 """The largest share of the linear part in directions that are flat."""
@@ -113,15 +117,18 @@ def least_value(goal: Form, bounds: Sequence[Bound], multipliers: Sequence[float
     scale = np.exp2(-np.round(0.5 * np.log2(diagonal)))  # powers of two: scaling is exact
     H, S, h, s = scale[:, None] * H * scale, scale[:, None] * S * scale, scale * h, scale * s
     error = rounding * float(S.sum(axis=1).max())
-    smallest = _smallest_eigenvalue(H, error)
-    solve = (lambda right: np.linalg.solve(H, right)) if smallest > 0 else None
-    if solve is None:
+    solve: Callable[[FloatArray], FloatArray]
+    proved = _proved_curvature(H, error)
+    if proved is not None:
+        smallest, factor = proved
+        solve = partial(_by_factor, factor)
+    else:
         found = _without_flat(H, h, error)
         if found is None:
             return -math.inf
         smallest, basis, values = found
         h = basis @ (basis.T @ h)
-        solve = lambda right: basis @ ((basis.T @ right) / values)  # noqa: E731
+        solve = partial(_by_basis, basis, values)
     theta = solve(h)
     theta = theta + solve(h - H @ theta)
     size, m = np.abs(theta), len(h)
@@ -132,21 +139,41 @@ def least_value(goal: Form, bounds: Sequence[Bound], multipliers: Sequence[float
     return value - slack - float(off @ off) / smallest * (1 + 1e-6)
 
 
-def _smallest_eigenvalue(H: FloatArray, error: float) -> float:
-    """A proved lower bound of the smallest eigenvalue of every matrix within `error` of H in norm."""
+def _proved_curvature(H: FloatArray, error: float) -> tuple[float, FloatArray] | None:
+    """(a lower bound of the smallest eigenvalue of every matrix within `error` of H in norm, a factor of H); None: not proved.
+
+    Inverse iteration estimates the eigenvalue, which proves nothing; the factorization of H - tau I does.
+    """
     m, trace = len(H), float(np.trace(H))
-    estimate = float(np.linalg.eigvalsh(0.5 * (H + H.T))[0])
     factorization = 2 * (m + 2) * UNIT * trace
+    try:
+        factor = np.asarray(np.linalg.cholesky(H), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    x, size = np.random.default_rng(0).normal(size=m), 1.0
+    for _ in range(ITERATIONS):
+        x = _by_factor(factor, x / np.linalg.norm(x))
+        size = float(np.linalg.norm(x))
     for share in (0.9, 0.5, 0.1):
-        tau = share * estimate
+        tau = share / size
         if tau <= error + factorization:
             break
         try:
             np.linalg.cholesky(H - tau * np.eye(m))
         except np.linalg.LinAlgError:
             continue
-        return tau - error - factorization
-    return -math.inf
+        return tau - error - factorization, factor
+    return None
+
+
+def _by_factor(factor: FloatArray, right: FloatArray) -> FloatArray:
+    from scipy.linalg import cho_solve  # here and not at the top: it doubles the time of the import
+
+    return np.asarray(cho_solve((factor, True), right, check_finite=False))
+
+
+def _by_basis(basis: FloatArray, values: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(basis @ ((basis.T @ right) / values))
 
 
 def _without_flat(H: FloatArray, h: FloatArray, error: float) -> tuple[float, FloatArray, FloatArray] | None:
