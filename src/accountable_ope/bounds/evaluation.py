@@ -95,7 +95,8 @@ class Evaluation:
             the norm bound is loose.
         planned : int, optional
             The number of rows at which a radius for all n at once is tightest; by default that at hand, which is a choice made
-            before the data only if their number was. Where the same data are bounded while they grow, it must not change.
+            before the data only if their number was. Where the same data are bounded while they grow, it must not change. A
+            radius that holds at one number of rows has no use for it.
 
         Returns
         -------
@@ -109,15 +110,14 @@ class Evaluation:
         rule, problem = radius_rule(radius), self.problem
         if planned is not None:
             whole(planned, "planned", least=1)
+        growing = planned is not None and rule.anytime
+        size = planned if planned is not None and rule.anytime else len(problem.data)
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
         members = [self.member(index) for index in range(len(self.classes))]
         with single_threaded():
-            ends = [
-                class_ends(member, rule, split.kernel, planned or member.statistic.count, pointwise=pointwise)
-                for member in members
-            ]
-        setting = self.setting(planned or len(problem.data), growing=planned is not None and rule.anytime)
+            ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
+        setting = self.setting(size, growing=growing)
         return self.interval(ends, rule, split, setting)
 
     def setting(self, planned: int, *, growing: bool = False, coefficient_variance: float | None = None) -> Setting:

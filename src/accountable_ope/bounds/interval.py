@@ -13,12 +13,12 @@ from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
-from ..problem.statements import Guarantee, Statement, Status, advice, doubt
+from ..problem.statements import Guarantee, Statement, Status, advice
 from ..programs.certificate import Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
-from ..radii.premises import ClassWords
+from ..radii.premises import ClassWords, class_doubts, plausibility
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
 from ..statistics.statistic import KernelStatistic
@@ -150,13 +150,13 @@ class ClassCertificates:
         no larger. Of all such sums a single chi^2_1 has the heaviest upper fifth (Szekely and Bakirov, 2003), so the tail of
         least_loss / chance_loss is at most P(chi^2_1 > ratio), wherever that is at most 0.2. Asymptotic: no guarantee.
         """
-        if not self.chance_loss > 0:
-            return math.nan
-        return math.erfc(math.sqrt(max(self.least_loss, 0.0) / (2 * self.chance_loss)))
+        return plausibility(self.least_loss, self.chance_loss)
 
     def refutation(self, radius: Radius) -> str:
         """In words, how the class was refuted."""
         text = f"{self.features}: least loss {self.least_loss:.3g} above the radius {radius.total:.3g}"
+        if self.least_loss <= radius.total:
+            text = f"{self.features}: no function has a loss within the radius and values within their range and the norm bound"
         if self.least_misfit > 0:
             text += f"; every function of this class within the norm bound misses Q somewhere by at least {self.least_misfit:.3g}"
         return f"{text}."
@@ -271,19 +271,10 @@ class Interval:
     @property
     def doubts(self) -> tuple[Statement, ...]:
         """Which classes probably do not contain Q, though the data do not refute them at this radius and size."""
-        if self.assumptions.misfit > 0:
-            return ()
-        return tuple(
-            doubt(
-                "class",
-                f"Q is probably not in the class of {part.features}: chance alone gives a least loss as large as "
-                f"{part.least_loss:.3g} in fewer than {100 * part.plausibility:.2g}% of data sets (for many rows). The interval "
-                "holds only if Q is in the class: use more or other features, or declare a misfit.",
-                ("class", part.features),
-                ("plausibility", part.plausibility),
-            )
-            for part in self.certificates
-            if part.consistent and part.plausibility <= min(self.delta, 0.2)
+        return class_doubts(
+            [(part.features, part.least_loss, part.plausibility) for part in self.certificates if part.consistent],
+            self.delta,
+            self.assumptions.misfit,
         )
 
 

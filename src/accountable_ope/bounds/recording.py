@@ -55,6 +55,7 @@ def record_of(interval: Interval) -> Record:
         classes=tuple(_class_record(part) for part in interval.certificates),
         result=ResultRecord(interval.lower, interval.upper, interval.unclipped, interval.status.name, interval.start_error),
         premises=tuple(PremiseRecord(each.name, each.text) for each in interval.premises),
+        doubts=tuple(PremiseRecord(each.name, each.text) for each in interval.doubts),
     )
 
 

@@ -15,9 +15,11 @@ from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..kernels.description import described_kernel
 from ..kernels.kernel import Kernel
+from ..problem.assumptions import RelativeNorm
 from ..problem.policy import Policy
 from ..problem.problem import Problem
 from ..problem.transitions import StartStates, Transitions
+from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
 from ..radii.registry import Grounds, radius_rule
 from ..radii.sums import CutSums
@@ -27,6 +29,7 @@ from ..verification.files import load_record
 from ..verification.record import ClassRecord, CutRecord, Record, StatisticRecord
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
+from .ends import constraint_set
 from .evaluation import evaluate
 from .interval import Interval
 
@@ -154,7 +157,10 @@ def _against_data(
         members = [evaluation.member(index) for index in range(len(classes))]
     rule, delta = radius_rule(record.radius.name), record.delta.kernel
     for part, member in zip(record.classes, members, strict=True):
-        wrong = _different(part, member, rule.evidence(member, delta, record.setting.planned))
+        grounds = rule.evidence(member, delta, record.setting.planned)
+        wrong = _different(part, member, grounds)
+        if not wrong and isinstance(record.assumptions.norm_bound, RelativeNorm):
+            wrong = _other_least_norm(part, constraint_set(member, grounds, joint=rule.joint)[1])
         if wrong:
             return f"{wrong} of {part.description.text} is not that of the data"
     return ""
@@ -171,13 +177,19 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the value box": (part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),
         "the diameter": (cover.diameter, reach.diameter),
-        "the cover": ((cover.slack, *_sums(cover.points)), (reach.slack, *_sums(reach.points))),
+        "the cover": (_points(cover.points, cover.slack), _points(reach.points, reach.slack)),
+        "what is known of kernel and class": (
+            (part.nonnegative_kernel, part.listed),
+            (member.kernel.nonnegative, member.listed),
+        ),
+        "a point of the value box": (_farthest_row(part, system.box_rows), 0.0),
         "the determinant": (part.sums.log_determinant or 0.0, grounds.sums.log_determinant or 0.0),
         "the resampled radius": (part.sums.bootstrap or 0.0, grounds.sums.bootstrap or 0.0),
         "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
     }
     for name, (claimed, found) in pairs.items():
-        if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=1e-9 * _size(found)):
+        slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of the value box" else 0.0)
+        if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=slack):
             return name
     statistic = grounds.statistic
     found_record = StatisticRecord(
@@ -190,6 +202,14 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         statistic.has_remainder,
     )
     return "" if _same_statistic(part.statistic, found_record) else "the statistic"
+
+
+def _other_least_norm(part: ClassRecord, found: LeastNormFound | None) -> str:
+    """Any lower bound of it can be proved; the ball rests on the best one."""
+    claimed, least = part.least_norm, None if found is None else found.value
+    if claimed is None or least is None:
+        return "" if claimed is least else "the least norm"
+    return "" if abs(claimed - least) <= 1e-3 * least else "the least norm"
 
 
 def _same_statistic(claimed: StatisticRecord, found: StatisticRecord) -> bool:
@@ -209,9 +229,19 @@ def _same_statistic(claimed: StatisticRecord, found: StatisticRecord) -> bool:
     )
 
 
-def _sums(points: FloatArray | None) -> tuple[float, ...]:
-    """Points that stand for all others, by their number and two sums."""
-    return (0.0, 0.0, 0.0) if points is None else (float(len(points)), float(points.sum()), float(np.sum(points**2)))
+def _points(points: FloatArray | None, slack: float) -> FloatArray:
+    """Points that stand for all others, with their slack."""
+    return np.append(np.zeros(0) if points is None else points.ravel(), slack)
+
+
+def _farthest_row(part: ClassRecord, rows: FloatArray) -> float:
+    """How far a point at which the certificate bounds values is from all those that there are, in units of their size."""
+    distance = 0.0
+    for averaged in part.rows:
+        for point in np.column_stack([averaged.features, averaged.offsets]):
+            nearest = float(np.abs(rows - point).max(axis=1).min(initial=np.inf))
+            distance = max(distance, nearest / max(float(np.abs(rows).max(initial=0.0)), 1e-300))
+    return distance
 
 
 def _cut(sums: CutSums | CutRecord | None) -> FloatArray:

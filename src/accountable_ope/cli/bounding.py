@@ -98,7 +98,7 @@ def bound(
         if certificate.suffix != ".json":
             raise InvalidInput(f"--certificate must end in .json. Got {certificate.name!r}.")
         if radii.ladder or len(radii.radius) > 1:
-            raise InvalidInput("--certificate is of one interval: name one --radius.")
+            raise InvalidInput("--certificate is of one interval: leave out --ladder, and name at most one --radius.")
     choice.check()
     if declared.reward_range is None:
         raise InvalidInput("--reward-range is needed.")

@@ -236,5 +236,7 @@ def print_verification(console: Console, record: Record, found: Verification) ->
         console.print("\nPremises:", highlight=False)
         for statement in found.premises:
             console.print(f"  - {statement.text}", markup=False, highlight=False, soft_wrap=True)
+        for statement in found.doubts:
+            console.print(f"\nDoubt: {statement.text}", markup=False, highlight=False, soft_wrap=True, style="yellow")
     rows, name = record.data.rows, record.data.sha256[:16]
     console.print(f"\nCertificate of version {record.version}, {rows} rows with SHA-256 {name}...", highlight=False)

@@ -39,6 +39,10 @@ def verify(
         found = verify_certificate(record)
     else:
         problem.check()
+        if problem.starts is None and record.average is None and record.setting.start_is_exact:
+            raise InvalidInput(
+                "--starts is needed with --data: the start states of this certificate are no sample from the log."
+            )
         inputs = read_inputs(data, problem, need_starts=record.average is None)
         found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy)
     if as_json:
@@ -61,5 +65,6 @@ def _document(record: Record, found: Verification, *, with_data: bool) -> dict[s
         "radius": record.radius.name,
         "guarantee": record.radius.guarantee,
         "premises": [each.text for each in found.premises],
+        "doubts": [each.text for each in found.doubts],
         "sha256": record.data.sha256,
     }

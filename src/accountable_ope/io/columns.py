@@ -30,10 +30,15 @@ ALIASES = {
 }
 """Names in D4RL, Minari, Gymnasium, Tianshou and RLlib that mean exactly what ours do."""
 
-_CUT_OFF = " It may also be True where an episode was merely cut off, which is no end."
+_CUT_OFF = " Only if it is False where an episode was merely cut off, which is no end."
 _WHOSE = " It may also be a probability of the policy."
+_ENDS = ("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end", "end", "ended", "absorbing")
 DOUBTFUL = {
-    "terminated": (("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end"), _CUT_OFF),
+    "terminated": (
+        ("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end", "end", "ended", "absorbing"),
+        _CUT_OFF,
+    ),
+    "episode": (("trajectory", "trajectory_id", "traj", "traj_id", "ep"), ""),
     "weight": (("probability", "probabilities", "prob", "probs", "frequency"), _WHOSE),
     AT_STATE: (("target_prob", "target_probs"), ""),
     AT_NEXT: (("next_target_prob", "next_target_probs"), ""),

@@ -177,7 +177,7 @@ def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
 def _certificate_rows(interval: Interval) -> Iterator[tuple[str, ...]]:
     for part in interval.certificates:
         for end, sign, certificate in (("lower", -1.0, part.lower), ("upper", 1.0, part.upper)):
-            bound = f"{sign * certificate.bound:.6g}" if part.consistent else f"least loss {certificate.bound:.3g}"
+            bound = f"{sign * certificate.bound:.6g}" if part.consistent else "none: the set is empty"
             gap = f"{certificate.gap:.1e}" if math.isfinite(certificate.gap) else "-"
             multipliers = ", ".join(f"{certificate.multiplier(role):.3g}" for role in (Role.LOSS, Role.BALL, Role.BOX))
             yield interval.radius.name, part.features, end, bound, gap, multipliers

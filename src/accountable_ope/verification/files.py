@@ -87,11 +87,11 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     """
     name = os.fspath(path)
     try:
-        document: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        document: Any = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_unique)
     except OSError as error:
         raise InvalidFile(f"{name} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidFile(f"{name} is not a certificate: it is not JSON.") from error
+        raise InvalidFile(f"{name} is not a certificate: it is not JSON, or has an entry twice.") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidFile(f"{name} is not a certificate: its `format` is not {FORMAT!r}.")
     if document.get("version") != VERSION:
@@ -102,6 +102,13 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     except InvalidInput as error:  # an entry that is missing or wrong, or an assumption out of range
         raise InvalidFile(f"{name}: {error}") from error
     return record
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose entries have one meaning, whoever reads it."""
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("an entry is there twice")
+    return dict(pairs)
 
 
 @cache

@@ -259,7 +259,7 @@ class Record:
     radius : RadiusRecord
     classes : tuple of ClassRecord
     result : ResultRecord
-    premises : tuple of PremiseRecord
+    premises, doubts : tuple of PremiseRecord
     """
 
     format: str
@@ -276,3 +276,4 @@ class Record:
     classes: tuple[ClassRecord, ...]
     result: ResultRecord
     premises: tuple[PremiseRecord, ...]
+    doubts: tuple[PremiseRecord, ...]

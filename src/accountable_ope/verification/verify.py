@@ -7,23 +7,29 @@ multipliers of the certificate, with rounding counted against it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arguments import checked
-from ..classes.description import described_class
-from ..classes.function_class import as_class
 from ..errors import InvalidInput
-from ..kernels.description import described_kernel
-from ..problem.assumptions import ValueRanges
+from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.statements import Guarantee, Statement, Status
-from ..radii.premises import Asked, Choice, average_premises, features_premise, value_premises
+from ..radii.premises import (
+    Asked,
+    Choice,
+    average_premises,
+    class_doubts,
+    features_premise,
+    plausibility,
+    value_premises,
+)
 from ..radii.registry import Approach, LossKind, Rests, radius_rule
+from .consistency import check_class, check_setting, require, same
 from .dual import Bound, Form, least_value
 from .ranges import ellipsoid, relative_values
-from .record import FORMAT, VERSION, DeltaRecord, EndRecord, Record
+from .record import FORMAT, VERSION, DeltaRecord, EndRecord, PremiseRecord, Record
 from .sets import ClassSet, Known, Refuted, ball_radius
 from .sets import root_of as _root
 
@@ -82,8 +88,8 @@ class Verification:
         The ends that are proved, with rounding counted outward; NaN where nothing is.
     ranges : ValueRanges or None
     classes : tuple of ClassProof
-    premises : tuple of Statement
-        What it rests on.
+    premises, doubts : tuple of Statement
+        What it rests on, and what speaks against it.
 
     Examples
     --------
@@ -105,6 +111,7 @@ class Verification:
     ranges: ValueRanges | None = None
     classes: tuple[ClassProof, ...] = ()
     premises: tuple[Statement, ...] = ()
+    doubts: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return f"Verification({'valid' if self.valid else 'REFUTED'}: {self.message})"
@@ -147,30 +154,26 @@ def verify_record(record: Record) -> Verification:
 
 
 def _proved(record: Record) -> Verification:
-    _require(record.format == FORMAT and record.version == VERSION, f"it is not version {VERSION} of an {FORMAT}")
-    _require(len(record.classes) > 0, "it has no class of functions")
+    require(record.format == FORMAT and record.version == VERSION, f"it is not version {VERSION} of an {FORMAT}")
+    require(len(record.classes) > 0, "it has no class of functions")
     rule = radius_rule(record.radius.name)
-    _same(record.radius.theorem, rule.theorem, "the theorem")
-    _same(record.radius.guarantee, rule.guarantee.name, "the guarantee")
-    if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
-        _require(record.assumptions.symmetric_noise, "its radius needs symmetric noise, which is not declared")
-    _check_descriptions(record)
+    same(record.radius.theorem, rule.theorem, "the theorem")
+    same(record.radius.guarantee, rule.guarantee.name, "the guarantee")
+    check_setting(record, rule)
     through_features = record.setting.coefficient_variance is not None
     _check_delta(record.delta, start_is_exact=record.setting.start_is_exact, features=through_features)
     sets = [ClassSet(record, part, rule, ball_radius(record, part)) for part in record.classes]
     for each in sets:
-        _check_sums(each)
+        check_class(each)
+        _check_norm(each)
     proofs = tuple(_prove_class(each) for each in sets)
     widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
     ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
     if record.average is not None:
-        setting = record.setting
-        simple = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows)
-        _require(simple and setting.kernel_chosen, "an average reward has no such setting")
-        _same(record.assumptions, sets[widest].assumptions, "what is assumed")
+        same(record.assumptions, sets[widest].assumptions, "what is assumed")
     _near(record.radius.level, proofs[widest].level, "the radius")
     _near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
-    _same(record.radius.uses, uses, "what the radius rests on")
+    same(record.radius.uses, uses, "what the radius rests on")
     start_error = 0.0
     if record.delta.start > 0:
         start_error = ranges.span * math.sqrt(math.log(2 / record.delta.start) / (2 * record.setting.effective_starts))
@@ -178,10 +181,24 @@ def _proved(record: Record) -> Verification:
     consistent = [proof for proof in proofs if not proof.empty]
     lower = min((proof.lower for proof in consistent), default=math.nan) - start_error
     upper = max((proof.upper for proof in consistent), default=math.nan) + start_error
+    require(not consistent or not (math.isnan(lower) or math.isnan(upper)), "an end is no number")
     premises = _premises(record, sets, ranges)
-    claimed = tuple((each.name, each.text) for each in record.premises)
-    _require(claimed == tuple((each.name, each.text) for each in premises), "the premises are not those that it rests on")
-    return _check_result(record, (lower, upper), Verification(True, "", ranges=ranges, classes=proofs, premises=premises))
+    require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
+    doubts = _doubts(record, proofs)
+    require(_told(record.doubts) == _told(doubts), "the doubts are not those that there are")
+    proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
+    return _check_result(record, (lower, upper), proved)
+
+
+def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, str]]:
+    return [(each.name, each.text) for each in statements]
+
+
+def _doubts(record: Record, proofs: Sequence[ClassProof]) -> tuple[Statement, ...]:
+    """What speaks against the classes that are not refuted."""
+    parts = [(proof.constraints.name, proof.constraints.part) for proof in proofs if not proof.empty]
+    classes = [(name, part.least_loss, plausibility(part.least_loss, part.chance_loss)) for name, part in parts]
+    return class_doubts(classes, record.delta.total, 0.0 if record.average is not None else record.assumptions.misfit)
 
 
 def _check_result(record: Record, unclipped: tuple[float, float], proved: Verification) -> Verification:
@@ -190,7 +207,8 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
     size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
     for end, follows in zip(claimed, unclipped, strict=True):
-        _near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
+        beyond = WIDER * abs(follows) if (end < low and follows < low) or (end > high and follows > high) else 0.0
+        _near(end, follows, "an end before it is cut", absolute=max(TOLERANCE * size, beyond))
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
@@ -202,11 +220,11 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
             Status.VACUOUS if vacuous else Status.OK,
         )
         lower, upper = min(max(unclipped[0], low), high), max(min(unclipped[1], high), low)
-    _require(
+    require(
         np.array_equal((result.lower, result.upper), expected[:2], equal_nan=True),
         "the reported ends are not those that were proved",
     )
-    _same(result.status, expected[2].name, "the status")
+    same(result.status, expected[2].name, "the status")
     return replace(proved, message=_sentence(record, lower, upper), lower=lower, upper=upper)
 
 
@@ -227,49 +245,23 @@ def _sentence(record: Record, lower: float, upper: float) -> str:
 
 def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) -> None:
     """total = kernel + start + features, in the shares that are fixed in advance."""
-    _require(0 < delta.total < 1, f"delta must be between 0 and 1, not {delta.total:g}")
+    require(0 < delta.total < 1, f"delta must be between 0 and 1, not {delta.total:g}")
     of_features = FEATURE_SHARE * delta.total if features else 0.0
     left = delta.total - of_features
     start = 0.0 if start_is_exact else START_SHARE * left
     shares = (delta.kernel, delta.start, delta.features)
-    _require(shares == (left - start, start, of_features), "delta is not split as its rule says")
+    require(shares == (left - start, start, of_features), "delta is not split as its rule says")
 
 
-def _check_descriptions(record: Record) -> None:
-    """A kernel and classes that can be made again are what their texts say."""
-    if record.kernel.kind:
-        kernel = described_kernel(record.kernel)
-        _same(record.kernel.text, repr(kernel), "the kernel")
-        for part in record.classes:
-            _same(part.nonnegative_kernel, kernel.nonnegative, "whether the kernel has negative values")
-            _same(part.statistic.kernel_supremum, kernel.supremum, "the supremum of the kernel")
-    for part in record.classes:
-        if part.description.kind:
-            _same(part.description.text, repr(as_class(described_class(part.description))), "the class")
-            _same(part.listed, part.description.kind == "TabularFeatures", "whether the class is a list of points")
-
-
-def _check_sums(constraints: ClassSet) -> None:
-    """Shapes that fit, and numbers that sums over rows can have."""
-    record, part, statistic = constraints.record, constraints.part, constraints.part.statistic
-    m = len(part.penalized)
-    k = m + 2 + statistic.has_remainder
-    shapes = (statistic.pair_gram.shape, statistic.diag_gram.shape, statistic.column_scale.shape)
-    _require(shapes == ((k, k), (k, k), (k,)) and part.objective.shape == (m,), "its matrices do not fit together")
-    _require(statistic.count == record.data.rows, "the statistic is of another number of rows")
-    _require(statistic.has_remainder == (part.unseen is not None), "what is unseen does not fit the statistic")
-    if record.average is None:
-        _require(part.moments.shape in ((m + 1, m + 1), (m + 2, m + 2)), "its value box does not fit")
-        _require((part.moments.shape[0] == m + 2) == record.setting.anchored, "its value box does not fit")
-    if record.setting.anchored:
-        _require(math.isinf(part.cover.diameter) and part.cover.points is None, "an anchored class has no range of its own")
-    _require(statistic.kernel_supremum > 0 and statistic.kernel_error >= 0 and part.cover.slack >= 0, "a size is negative")
-    for gram in (statistic.pair_gram, statistic.diag_gram):
-        _require(np.isfinite(gram).all() and np.allclose(gram, gram.T, rtol=1e-9, atol=1e-300), "a matrix is not symmetric")
+def _check_norm(constraints: ClassSet) -> None:
+    """The ball is the declared one, or what follows where none was declared."""
+    record, part = constraints.record, constraints.part
     declared = record.assumptions.norm_bound
     as_declared = isinstance(declared, float) and record.average is None
-    _same(part.norm_bound, declared if as_declared else constraints.norm_bound, "the norm bound")
-    _same(part.note, constraints.note, "the note on the norm bound")
+    same(part.norm_bound, declared if as_declared else constraints.norm_bound, "the norm bound")
+    same(part.note, constraints.note, "the note on the norm bound")
+    if isinstance(declared, RelativeNorm) and part.least_norm is None:
+        require(part.upper.status == "EMPTY", "it has no least norm, though functions are consistent with the data")
 
 
 def _prove_class(constraints: ClassSet) -> ClassProof:
@@ -280,7 +272,7 @@ def _prove_class(constraints: ClassSet) -> ClassProof:
     _check_least_norm(constraints)
     upper, bounds_above = _prove_end(constraints, part.upper, 1.0, known)
     lower, bounds_below = _prove_end(constraints, part.lower, -1.0, known)
-    _require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
+    require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
     empty = part.upper.status == "EMPTY"
     evidence = constraints.evidence[0]
     uses, level = constraints.uses, evidence.level(0.0, 0.0)
@@ -308,13 +300,13 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
     """Range and variances before every round, each proved from the constraints of the round before."""
     part, known = constraints.part, [constraints.begin()]
     if not constraints.follows_variance:
-        _require(not part.rounds and not part.steps, "a radius that is one number has no rounds")
+        require(not part.rounds and not part.steps, "a radius that is one number has no rounds")
         return known
-    _require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
+    require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
     evidence = constraints.evidence
     for step in part.steps:
         before, variances = known[-1], []
-        _require(len(step.variances) == len(evidence), "its rounds do not fit their proofs")
+        require(len(step.variances) == len(evidence), "its rounds do not fit their proofs")
         for index, (each, largest, terms) in enumerate(zip(evidence, before.variances, step.variances, strict=True)):
             if terms is not None:
                 bounds, multipliers = constraints.bounds(terms, known)
@@ -340,30 +332,33 @@ def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequen
     """The bound that the multipliers prove, which is the reported one up to rounding."""
     bounds, multipliers = constraints.bounds(end.terms, known)
     if end.status == "UNBOUNDED":
-        _require(end.bound == math.inf and not any(multipliers), "an end without a bound is reported as bounded")
+        require(end.bound == math.inf and not any(multipliers), "an end without a bound is reported as bounded")
         return math.inf, bounds
     if end.status == "EMPTY":
         _check_empty(end, bounds, multipliers)
         return math.nan, bounds
-    _require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
+    require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
     goal = constraints.objective(sign)
     bound = -least_value(goal, bounds, multipliers)
     size = abs(bound) + abs(constraints.part.offset) + max(map(abs, constraints.ranges.value))
-    _require(math.isfinite(bound), "the multipliers of an end prove nothing")
+    require(math.isfinite(bound), "the multipliers of an end prove nothing")
     # The program that was solved may have been held a little wider, for its own rounding; never narrower.
-    _require(bound <= end.bound + TOLERANCE * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
-    _require(end.bound <= bound + WIDER * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
+    # Beyond the range of values an end says nothing, and rounding of huge numbers is no matter.
+    low, high = constraints.ranges.value
+    beyond = min(end.bound, bound) > (high - constraints.part.offset if sign > 0 else constraints.part.offset - low)
+    require(bound <= end.bound + (WIDER if beyond else TOLERANCE) * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
+    require(end.bound <= bound + WIDER * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
     return end.bound if end.bound > bound else bound, bounds
 
 
 def _check_empty(end: EndRecord, bounds: list[Bound], multipliers: list[float]) -> None:
     """sum_j alpha_j (q_j - limit_j) > 0 everywhere: no theta meets all of them. The bound is the least loss that this proves."""
     first = bool(end.terms) and end.terms[0].role == "loss" and multipliers[0] == 1.0
-    _require(first, "a proof of emptiness begins with the loss")
+    require(first, "a proof of emptiness begins with the loss")
     m = len(bounds[0].form.a)
     nothing = Form.of(np.zeros((m, m)), np.zeros(m), 0.0)
     value = least_value(nothing, bounds, multipliers)
-    _require(value > 0, "the multipliers do not prove that the set is empty")
+    require(value > 0, "the multipliers do not prove that the set is empty")
     _near(end.bound, value + bounds[0].limit, "the least loss of an empty set", absolute=TOLERANCE * abs(bounds[0].limit))
 
 
@@ -394,16 +389,19 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
     if constraints.follows_variance:
         _near(part.least_loss, _least_in_ball(constraints), "the least loss", absolute=size)
     elif math.isfinite(part.least_loss):
-        _require(bool(part.least_loss_terms), "the least loss has no proof")
+        require(bool(part.least_loss_terms), "the least loss has no proof")
         first, others = part.least_loss_terms[0], part.least_loss_terms[1:]
-        _require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
+        require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
         goal = constraints.loss(first.evidence, first.rate, known[0]).form
         proved = least_value(goal, *constraints.bounds(others, known))
         if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
             proved = max(proved, 0.0)
         _near(part.least_loss, proved, "the least loss", absolute=size)
     if math.isnan(part.ball_multiplier):
+        require(constraints.rule.loss is LossKind.U and math.isnan(part.chance_loss), "the least loss has no proof")
         return -math.inf
+    length = float(np.linalg.norm(part.inside[part.penalized]))
+    require(length <= constraints.radius * (1 + 1e-6), "the loss is least outside of the ball")
     least = _least_in_ball(constraints)
     _near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
     expected = math.nan
@@ -482,16 +480,6 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
         planned=setting.planned if setting.growing else None,
     )
     return found if setting.coefficient_variance is None else (*found, features_premise(setting.coefficient_variance))
-
-
-def _require(condition: bool | np.bool_, otherwise: str) -> None:
-    if not condition:
-        raise Refuted(otherwise)
-
-
-def _same(claimed: object, derived: object, what: str) -> None:
-    if claimed != derived:
-        raise Refuted(f"{what} is {derived}, not {claimed}")
 
 
 def _near(claimed: float, derived: float, what: str, absolute: float = 0.0) -> None:
