@@ -99,7 +99,7 @@ def test_near_misses_are_refused(log, name, meant):
 
 
 def test_a_doubtful_name_is_explained(log):
-    with pytest.raises(aope.InvalidFile, match="It may also be True where an episode was merely cut off"):
+    with pytest.raises(aope.InvalidFile, match="Only if it is False where an episode was merely cut off"):
         aope.load_transitions(log(done=[False, False, True], terminated=None))
 
 

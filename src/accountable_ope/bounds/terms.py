@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..classes.ranges import ResidualRange
 from ..programs.certificate import Argument, Certificate
 from ..programs.constraint_set import ConstraintSet
-from ..programs.lagrangian import Constraint, LossOrigin, RowsOrigin
+from ..programs.lagrangian import Constraint, LossOrigin, Role, RowsOrigin
 from ..programs.proofs import Proof, Step
 from ..verification.record import AveragedRecord, EndRecord, StepRecord, TermRecord
 
@@ -56,7 +56,7 @@ class Terms:
 
     def _term(self, constraint: Constraint, multiplier: float, limit: float | None) -> TermRecord:
         origin = constraint.origin
-        if not isinstance(origin, RowsOrigin):
+        if not isinstance(origin, RowsOrigin) or constraint.role is not Role.BOX:
             return _term(constraint, multiplier, limit)
         number = next((k for k, known in enumerate(self.rows) if known is origin), len(self.rows))
         if number == len(self.rows):

@@ -40,9 +40,7 @@ def verify(
     else:
         problem.check()
         if problem.starts is None and record.average is None and record.setting.start_is_exact:
-            raise InvalidInput(
-                "--starts is needed with --data: the start states of this certificate are no sample from the log."
-            )
+            raise InvalidInput("--starts is needed with --data: the start states of this certificate are no sample from the log.")
         inputs = read_inputs(data, problem, need_starts=record.average is None)
         found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -220,8 +220,11 @@ def least_correction(decomposition: Decomposition, limit: float) -> FloatArray |
 def _by_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Certificate | None) -> Certificate:
     """Newton's method on all multipliers; never worse than the certificate that is known already."""
     dual = maximize_dual(Quadratic.linear(objective), feasible.constraints, _first_multipliers(objective, feasible, known))
+    if dual is None and known is not None:
+        inside = known.point is not None and feasible.contains(known.point)
+        return known if inside else replace(known, point=None, status=SolveStatus.BOUND_ONLY)
     if dual is None:
-        return known or Certificate(
+        return Certificate(
             objective,
             feasible.constraints,
             np.zeros(len(feasible.constraints)),

@@ -311,8 +311,8 @@ def class_doubts(classes: Sequence[tuple[str, float, float]], delta: float, misf
         doubt(
             "class",
             f"Q is probably not in the class of {name}: chance alone gives a least loss as large as {least_loss:.3g} in fewer "
-            f"than {100 * plausible:.2g}% of data sets (for many rows). The interval holds only if Q is in the class: use more or "
-            "other features, or declare a misfit.",
+            f"than {100 * plausible:.2g}% of data sets (for many rows). The interval holds only if Q is in the class: use more "
+            "or other features, or declare a misfit.",
             ("class", name),
             ("plausibility", plausible),
         )

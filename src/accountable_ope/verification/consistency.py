@@ -103,7 +103,7 @@ def _check_description(record: Record, part: ClassRecord) -> None:
         require(abs(float(part.objective[-1]) - 1) <= 1e-9, "the constant of Q does not count in the value")
     if not record.setting.anchored:
         widest, points = made.diameter, part.cover.points
-        known = part.cover.diameter == widest if points is None else 0 < part.cover.diameter <= widest * (1 + 1e-9)
+        known = part.cover.diameter == widest if points is None else part.cover.diameter <= widest * (1 + 1e-9)
         require(known, "the diameter of the class is another")
         if points is not None and part.listed and record.average is None:
             require(np.array_equal(points[:, : len(points)], np.eye(len(points))), "its points are not those of the list")
