@@ -11,7 +11,7 @@ demo: $(VENV)/.core
 
 # Everything that CI runs.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 # Units and a few seeds of each kind; no statistics over many data sets, figures, training or pages.
 test-fast: $(VENV)/.test

@@ -30,7 +30,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("laboratory", "experiments"),
     ("demo", "report"),
     ("cli",),
-    ("__init__",),
+    ("__init__", "__main__"),
 )
 """The way of the flow, lowest first. A room may import rooms before it and its own modules, nothing beside or after it."""
 

@@ -125,3 +125,11 @@ def test_vacuous_and_refuted_and_declared_states(tmp_path):
     assert "nothing decided before stands" in " ".join(done.stdout.split())
     found = json.loads(aope_command("monitor", "two.npz", "b.parquet", *options, *poor, "--json", cwd=tmp_path).stdout)
     assert found["status"] == "INCONSISTENT" and found["looks"][-1]["lower"] is None and found["decision"] is None
+
+
+def test_a_copy_under_another_name_is_refused(folder, known_state):
+    before = known_state.read_bytes()
+    (folder / "copy.parquet").write_bytes((folder / NIGHTS[0]).read_bytes())
+    done = aope_command("monitor", "known.npz", "copy.parquet", *OPTIONS, cwd=folder)
+    assert done.returncode == 2 and known_state.read_bytes() == before
+    assert done.stderr == "Error: copy.parquet holds the same as night-1.parquet, and rows must not be taken in twice.\n"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import accountable_ope as aope
 from accountable_ope import DeterministicPolicy, DiscretePolicy, InvalidInput, SampledPolicy, TabulatedPolicy
 from accountable_ope.problem import Policy
 from accountable_ope.problem.policy import action_vectors, state_action_points
@@ -241,3 +242,13 @@ def test_wrong_policies_are_refused(case: str) -> None:
     make, message = REFUSED[case]
     with pytest.raises(InvalidInput, match=re.escape(message)):
         make()
+
+
+def test_a_policy_with_moods_is_refused():
+    """Probabilities that are drawn anew at every call are no policy."""
+    rng = np.random.default_rng(0)
+    data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]])
+    moody = aope.DiscretePolicy(lambda states: rng.dirichlet(np.ones(2), len(states)), actions=2)
+    facts = aope.Assumptions(discount=0.9, reward_range=(0, 1))
+    with pytest.raises(aope.InvalidInput, match="`policy` must be a function of the states"):
+        aope.Problem(data, aope.StartStates([[0.0]]), moody, facts)

@@ -134,6 +134,11 @@ class Number:
     number: int
 
 
+def heed_interrupts():
+    """Where the tests run in the background of a shell, Ctrl-C is ignored, and a new process would ignore it too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("ending", ["Ctrl-C", "killed"])
 def test_an_interrupted_run_ends_with_its_workers_and_can_be_resumed(tmp_path, ending):
@@ -142,7 +147,9 @@ def test_an_interrupted_run_ends_with_its_workers_and_can_be_resumed(tmp_path, e
     script.write_text(SLOW_RUN)
     store = Store(tmp_path / "kept", Number)
     command = [sys.executable, str(script), str(store.folder)]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=heed_interrupts
+    )
     try:
         deadline = time.monotonic() + 60
         while len(list(store.folder.glob("started *"))) < 2 or store.read("nap 0") is None:

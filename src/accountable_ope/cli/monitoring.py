@@ -73,6 +73,7 @@ def monitor(
     known = {look.label for look in read_history(state)} if state.exists() else set()
     labeled = [(path, _label(path)) for path in batches]
     new = [(path, label) for path, label in labeled if label not in known]
+    _refuse_copies([*known, *(label for _, label in new)])
     read = [(path, label, read_log(path, problem)) for path, label in new or labeled[:1]]
     start_file = read_starts(problem.starts, problem)
     columns = columns_of(*(file for _, _, file in read), start_file)
@@ -103,6 +104,14 @@ def monitor(
         print_columns(console(), columns)
     output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
     return EXIT_CODES[opened.history[-1].status]
+
+
+def _refuse_copies(labels: Sequence[str]) -> None:
+    """Rows that count twice are not rows in the order of generation."""
+    names: dict[str, str] = {}
+    for name, _, digest in (label.rpartition(" ") for label in labels):
+        if names.setdefault(digest, name) != name:
+            raise InvalidInput(f"{name} holds the same as {names[digest]}, and rows must not be taken in twice.")
 
 
 def _label(path: Path) -> str:

@@ -63,7 +63,7 @@ class ProblemOptions:
     """Start states and target policy."""
 
     starts: Path | None = None
-    """Parquet file of start states (state, weight, target_probability). Default: the first states of the episodes."""
+    """Parquet file of start states (state, weight, target_probability). Default: first states of episodes; a monitor needs it."""
     sampled_starts: bool = False
     """The start states are an i.i.d. sample, not the distribution itself."""
     policy: str | None = None

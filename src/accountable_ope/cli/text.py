@@ -213,6 +213,8 @@ def _continuity(file: TransitionFile) -> str:
     data = file.data
     assert data.episodes is not None
     same = data.episodes[1:] == data.episodes[:-1]
+    if not same.any() and len(np.unique(data.episodes)) < len(data):
+        return "none: rows of one episode do not stand together"
     if not same.any():
         return "no episode has two rows"
     follows = (data.next_states[:-1] == data.states[1:]).all(axis=1)[same]

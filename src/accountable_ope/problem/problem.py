@@ -60,6 +60,17 @@ class Experience:
         in_policy = next(iter(self.policy.branches(self.starts.states[:1]))).actions.shape[1]
         if in_policy != in_data:
             raise InvalidInput(f"The policy's actions have {in_policy} columns, those of the data {in_data}.")
+        self._refuse_moods()
+
+    def _refuse_moods(self) -> None:
+        """A policy that answers differently when asked again is no function of the states."""
+        states = self.starts.states[:1]
+        for first, again in zip(self.policy.branches(states), self.policy.branches(states), strict=True):
+            if not all(np.array_equal(a, b) for a, b in zip(first[:2], again[:2], strict=True)):
+                raise InvalidInput(
+                    "`policy` must be a function of the states: asked twice at the same state, it answered differently. Where it "
+                    "draws its actions, use SampledPolicy."
+                )
 
     @cached_property
     def points(self) -> FloatArray:

@@ -1,0 +1,5 @@
+"""`python -m accountable_ope` is `aope`."""
+
+from .cli import main
+
+main()
