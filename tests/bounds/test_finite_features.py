@@ -37,7 +37,7 @@ def bound(features, **changes):
 
 
 def test_more_features_have_less_slack_and_it_is_part_of_the_interval():
-    few, many = bound(500, delta=0.5), bound(4000, delta=0.5)
+    few, many = bound(500, delta=0.5), bound(1500, delta=0.5)
     assert many.certificates[0].missed < few.certificates[0].missed
     features = aope.RandomFourier(500, 1.0, seed=7)
     options = {"kernel": aope.Gaussian(1.0), "features": features, "delta": 0.5, "radius": "azuma"}

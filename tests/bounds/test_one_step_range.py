@@ -100,7 +100,7 @@ def test_it_is_in_the_document(data):
     assert ladder_document([bound(CHAIN, TARGET, data, FACTS)], data)["assumptions"]["one_step_range"] is None
 
 
-@pytest.mark.parametrize(("radius", "n", "trials"), [("azuma", 1000, 100), ("certified", 1000, 8)])
+@pytest.mark.parametrize(("radius", "n", "trials"), [("azuma", 1000, 100), ("certified", 1000, 4)])
 def test_a_true_range_covers_and_narrows(radius, n, trials):
     """The exact range of the chain, declared: the truth is missed no more often than allowed, and intervals are narrower."""
     facts, delta, rng = replace(FACTS, one_step_range=exact_range(CHAIN, TARGET)), 0.1, np.random.default_rng(1)

@@ -149,8 +149,8 @@ def test_the_pessimistic_union_contains_every_members_interval(data: Transitions
 
 
 def test_bound_selected_covers() -> None:
-    """40 data sets, delta 0.1: too many misses to believe would have probability below 1e-6 if the claim were true."""
-    trials, delta = 40, 0.1
+    """25 data sets, delta 0.1: too many misses to believe would have probability below 1e-6 if the claim were true."""
+    trials, delta = 25, 0.1
     covered = informative = held = 0
     for trial in range(trials):
         rows = MDP.sample(np.random.default_rng([7, trial]), trajectories=24, length=50)

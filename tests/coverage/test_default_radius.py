@@ -85,7 +85,7 @@ def test_the_probability_of_a_miss_is_that_of_the_theorem():
     assert expected_misses(0.5) < 0.02
 
 
-@pytest.mark.parametrize(("factor", "trials"), [(1.0, 200), (0.5, 100)])
+@pytest.mark.parametrize(("factor", "trials"), [(1.0, 120), (0.5, 60)])
 def test_the_default_radius_misses_as_often_as_it_must(factor, trials):
     table = trials_of(stopper(factor), trials)
     assert believable(sum(row.covered for row in table), len(table), DELTA)

@@ -113,7 +113,7 @@ def the_papers_radius_rejects_nothing(rows):
 
 
 def test_figure4(tmp_path):
-    run_quick(tmp_path, "figure4", "inverted-pendulum")
+    run_quick(tmp_path, "figure4", "inverted-pendulum", trials=2)
     assert (tmp_path / "figure4-inverted-pendulum.svg").stat().st_size > 10_000
     lowers = load_rows(LowerRow, tmp_path / "figure4-inverted-pendulum.parquet")
     the_papers_threshold_cannot_say_more_than_itself(lowers)

@@ -45,6 +45,11 @@ def heed_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def kept_parts(folder):
+    """Whole files; those that are being written are hidden."""
+    return [path for path in folder.glob("**/*.parquet") if not path.name.startswith(".")]
+
+
 def end(run, how):
     """Interrupt a run as a terminal does ("Ctrl-C"), or kill its first process."""
     if how == "Ctrl-C":
@@ -72,7 +77,7 @@ def test_a_run_ends_with_its_workers(tmp_path, words, how):
     many = ["--trials", "100"] if words is COVERAGE else ["--trials", "50"]
     run = start([*words, *many, "--workers", "2", "--out", str(kept)], tmp_path)
     try:
-        wait_until(lambda: run.poll() is not None or list(kept.glob("**/*.parquet")), 120)
+        wait_until(lambda: run.poll() is not None or kept_parts(kept), 120)
         assert run.poll() is None, run.stderr.read()
         taken, out, err = end(run, how)
     finally:
@@ -87,13 +92,13 @@ def test_a_run_ends_with_its_workers(tmp_path, words, how):
 def test_what_was_interrupted_is_resumed_with_the_same_result(tmp_path, how):
     words = [*COVERAGE, "--trials", "24"]
     run = start([*words, "--workers", "2", "--out", "kept"], tmp_path)
-    wait_until(lambda: run.poll() is not None or list(tmp_path.glob("kept/*.parquet")), 120)
+    wait_until(lambda: run.poll() is not None or kept_parts(tmp_path / "kept"), 120)
     if run.poll() is None:
         end(run, how)
-    before = len(list(tmp_path.glob("kept/*.parquet")))
+    before = len(kept_parts(tmp_path / "kept"))
     resumed = subprocess.run([*AOPE, *words, "--workers", "1", "--out", "kept"], cwd=tmp_path, capture_output=True, check=True)
     fresh = subprocess.run([*AOPE, *words, "--workers", "1"], cwd=tmp_path, capture_output=True, check=True)
-    assert 0 < before <= len(list(tmp_path.glob("kept/*.parquet")))
+    assert 0 < before <= len(kept_parts(tmp_path / "kept"))
     assert without_times(resumed.stdout) == without_times(fresh.stdout)
 
 
