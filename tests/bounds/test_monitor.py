@@ -276,7 +276,7 @@ def boundary(radius):
     return lambda n: n * math.sqrt(radius(n))
 
 
-@pytest.mark.parametrize(("factor", "trials"), [(1.0, 200), (0.4, 120)])
+@pytest.mark.parametrize(("factor", "trials"), [(1.0, 120), (0.4, 120)])
 def test_looking_after_every_batch(factor, trials, monkeypatch):
     """A fair coin, looked at 21 times between 10 and 868 tosses; three trials in ten may have a look that misses.
 

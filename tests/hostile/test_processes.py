@@ -74,7 +74,7 @@ def end(run, how):
 )
 def test_a_run_ends_with_its_workers(tmp_path, words, how):
     kept = tmp_path / "kept"
-    many = ["--trials", "100"] if words is COVERAGE else ["--trials", "50"]
+    many = ["--trials", "40"] if words is COVERAGE else ["--trials", "50"]
     run = start([*words, *many, "--workers", "2", "--out", str(kept)], tmp_path)
     try:
         wait_until(lambda: run.poll() is not None or kept_parts(kept), 120)
