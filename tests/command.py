@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,8 @@ def aope_process(*arguments, cwd=None):
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, check=False
     )
+
+
+def heed_interrupts() -> None:
+    """For a new process: where the tests run in the background of a shell, Ctrl-C is ignored, and it would ignore it too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -10,6 +10,8 @@ from contextlib import suppress
 
 import pytest
 
+from command import heed_interrupts
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
 AOPE = [sys.executable, "-c", "from accountable_ope.cli import main; main()"]
@@ -38,11 +40,6 @@ def start(words, folder):
         start_new_session=True,
         preexec_fn=heed_interrupts,
     )
-
-
-def heed_interrupts():
-    """Where the tests run in the background of a shell, Ctrl-C is ignored, and a new process would ignore it too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def kept_parts(folder):

@@ -14,6 +14,7 @@ import pytest
 from accountable_ope.errors import AopeError, InvalidFile, InvalidInput
 from accountable_ope.runner.run import run_pieces
 from accountable_ope.runner.store import Store
+from command import heed_interrupts
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,6 @@ if __name__ == "__main__":
 @dataclass(frozen=True)
 class Number:
     number: int
-
-
-def heed_interrupts():
-    """Where the tests run in the background of a shell, Ctrl-C is ignored, and a new process would ignore it too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

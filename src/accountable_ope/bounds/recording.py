@@ -15,6 +15,7 @@ from ..programs.quadratic import Quadratic
 from ..radii.registry import radius_rule
 from ..statistics.statistic import KernelStatistic
 from ..verification import theorems
+from ..verification.class_proof import ClassProof
 from ..verification.dual import Bound, Form
 from ..verification.record import (
     FORMAT,
@@ -32,7 +33,7 @@ from ..verification.record import (
     StatisticRecord,
 )
 from ..verification.sets import Evidence as DerivedEvidence
-from ..verification.verify import ClassProof, Verification, verify_record
+from ..verification.verify import Verification, verify_record
 from .interval import ClassCertificates, Interval
 from .terms import Terms
 
@@ -71,7 +72,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         description=basis.description,
         nonnegative_kernel=basis.nonnegative_kernel,
         listed=basis.listed,
-        statistic=_statistic_record(statistic),
+        statistic=statistic_record(statistic),
         objective=basis.objective,
         offset=part.offset,
         penalized=constraints.penalized,
@@ -99,7 +100,8 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     )
 
 
-def _statistic_record(statistic: KernelStatistic) -> StatisticRecord:
+def statistic_record(statistic: KernelStatistic) -> StatisticRecord:
+    """The statistic as a certificate holds it."""
     return StatisticRecord(
         statistic.pair_gram,
         statistic.diag_gram,

@@ -32,6 +32,7 @@ from .average_reward import average_members
 from .ends import constraint_set
 from .evaluation import evaluate
 from .interval import Interval
+from .recording import statistic_record
 
 
 @checked
@@ -191,17 +192,7 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of the value box" else 0.0)
         if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=slack):
             return name
-    statistic = grounds.statistic
-    found_record = StatisticRecord(
-        statistic.pair_gram,
-        statistic.diag_gram,
-        statistic.column_scale,
-        statistic.count,
-        statistic.kernel_supremum,
-        statistic.kernel_error,
-        statistic.has_remainder,
-    )
-    return "" if _same_statistic(part.statistic, found_record) else "the statistic"
+    return "" if _same_statistic(part.statistic, statistic_record(grounds.statistic)) else "the statistic"
 
 
 def _other_least_norm(part: ClassRecord, found: LeastNormFound | None) -> str:

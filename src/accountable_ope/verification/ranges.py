@@ -11,7 +11,7 @@ import numpy as np
 from ..problem.assumptions import Assumptions, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
 from ..validation import FloatArray
-from .dual import UNIT, Bound, Form, combined
+from .dual import Bound, Form, combined
 from .record import ClassRecord, CoverRecord, Record
 
 CONDITION = 1e-9
@@ -166,8 +166,3 @@ def rounding_slack(record: Record, part: ClassRecord) -> float:
     if not penalized.all():
         size += (largest + norm) * float(scale[~penalized].sum())
     return statistic.kernel_error * size**2
-
-
-def outward(value: float, size: float) -> float:
-    """value, raised by the rounding of a short sum of this size."""
-    return value + 8 * UNIT * size

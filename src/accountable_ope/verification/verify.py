@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..problem.assumptions import RelativeNorm, ValueRanges
+from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status
 from ..radii.premises import (
     Asked,
@@ -25,54 +25,15 @@ from ..radii.premises import (
     plausibility,
     value_premises,
 )
-from ..radii.registry import Approach, LossKind, Rests, radius_rule
+from ..radii.registry import radius_rule
+from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
-from .dual import Bound, Form, least_value
-from .ranges import ellipsoid, relative_values
-from .record import FORMAT, VERSION, DeltaRecord, EndRecord, PremiseRecord, Record
-from .sets import ClassSet, Known, Refuted, ball_radius
-from .sets import root_of as _root
-
-TOLERANCE = 1e-6
-"""How far a reported number may lie from the one that is proved, in units of its size: the rounding of two ways to compute it."""
-
-WIDER = 1e-3
-"""How much wider an end may be reported than it is proved, in the same units."""
+from .ranges import relative_values
+from .record import FORMAT, VERSION, DeltaRecord, PremiseRecord, Record
+from .sets import ClassSet, Refuted, ball_radius
 
 START_SHARE = 0.1
 FEATURE_SHARE = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class ClassProof:
-    """What was proved about one class.
-
-    Attributes
-    ----------
-    constraints : ClassSet
-        The constraints, derived again.
-    known : tuple of Known
-        Range and variances before every round.
-    lower, upper : float
-        The ends that the multipliers prove; NaN where the class is refuted.
-    ends : tuple of two lists of Bound
-        The constraints of the upper and of the lower end.
-    level : float
-        The radius.
-    uses : str
-    """
-
-    constraints: ClassSet
-    known: tuple[Known, ...]
-    lower: float
-    upper: float
-    ends: tuple[list[Bound], list[Bound]]
-    level: float
-    uses: str
-
-    @property
-    def empty(self) -> bool:
-        return math.isnan(self.lower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,19 +126,19 @@ def _proved(record: Record) -> Verification:
     sets = [ClassSet(record, part, rule, ball_radius(record, part)) for part in record.classes]
     for each in sets:
         check_class(each)
-        _check_norm(each)
-    proofs = tuple(_prove_class(each) for each in sets)
+        check_norm(each)
+    proofs = tuple(prove_class(each) for each in sets)
     widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
     ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
     if record.average is not None:
         same(record.assumptions, sets[widest].assumptions, "what is assumed")
-    _near(record.radius.level, proofs[widest].level, "the radius")
-    _near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
+    near(record.radius.level, proofs[widest].level, "the radius")
+    near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
     same(record.radius.uses, uses, "what the radius rests on")
     start_error = 0.0
     if record.delta.start > 0:
         start_error = ranges.span * math.sqrt(math.log(2 / record.delta.start) / (2 * record.setting.effective_starts))
-    _near(record.result.start_error, start_error, "the error of the start states")
+    near(record.result.start_error, start_error, "the error of the start states")
     consistent = [proof for proof in proofs if not proof.empty]
     lower = min((proof.lower for proof in consistent), default=math.nan) - start_error
     upper = max((proof.upper for proof in consistent), default=math.nan) + start_error
@@ -208,7 +169,7 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
     for end, follows in zip(claimed, unclipped, strict=True):
         beyond = WIDER * abs(follows) if (end < low and follows < low) or (end > high and follows > high) else 0.0
-        _near(end, follows, "an end before it is cut", absolute=max(TOLERANCE * size, beyond))
+        near(end, follows, "an end before it is cut", absolute=max(TOLERANCE * size, beyond))
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
@@ -253,215 +214,6 @@ def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) ->
     require(shares == (left - start, start, of_features), "delta is not split as its rule says")
 
 
-def _check_norm(constraints: ClassSet) -> None:
-    """The ball is the declared one, or what follows where none was declared."""
-    record, part = constraints.record, constraints.part
-    declared = record.assumptions.norm_bound
-    as_declared = isinstance(declared, float) and record.average is None
-    same(part.norm_bound, declared if as_declared else constraints.norm_bound, "the norm bound")
-    same(part.note, constraints.note, "the note on the norm bound")
-    if isinstance(declared, RelativeNorm) and part.least_norm is None:
-        require(part.upper.status == "EMPTY", "it has no least norm, though functions are consistent with the data")
-
-
-def _prove_class(constraints: ClassSet) -> ClassProof:
-    """Rounds, ends and what is printed of one class."""
-    part = constraints.part
-    known = _prove_rounds(constraints)
-    # Least norm first: the ball may rest on it.
-    _check_least_norm(constraints)
-    upper, bounds_above = _prove_end(constraints, part.upper, 1.0, known)
-    lower, bounds_below = _prove_end(constraints, part.lower, -1.0, known)
-    require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
-    empty = part.upper.status == "EMPTY"
-    evidence = constraints.evidence[0]
-    uses, level = constraints.uses, evidence.level(0.0, 0.0)
-    if constraints.follows_variance:
-        last = known[-1]
-        uses = f"range {last.residual_bound:.3g}"
-        level = evidence.level(last.residual_bound, last.variances[0] / evidence.count**2)
-    if empty and constraints.follows_variance:
-        level = evidence.level(constraints.widths.over_ball(constraints.radius), evidence.variance(part.inside))
-    _check_misfit(constraints, _check_least_loss(constraints, known, level), empty=empty)
-    _check_identification(constraints)
-    added = constraints.added
-    return ClassProof(
-        constraints,
-        tuple(known),
-        math.nan if empty else part.offset - lower - added,
-        math.nan if empty else part.offset + upper + added,
-        (bounds_above, bounds_below),
-        level,
-        uses,
-    )
-
-
-def _prove_rounds(constraints: ClassSet) -> list[Known]:
-    """Range and variances before every round, each proved from the constraints of the round before."""
-    part, known = constraints.part, [constraints.begin()]
-    if not constraints.follows_variance:
-        require(not part.rounds and not part.steps, "a radius that is one number has no rounds")
-        return known
-    require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
-    evidence = constraints.evidence
-    for step in part.steps:
-        before, variances = known[-1], []
-        require(len(step.variances) == len(evidence), "its rounds do not fit their proofs")
-        for index, (each, largest, terms) in enumerate(zip(evidence, before.variances, step.variances, strict=True)):
-            if terms is not None:
-                bounds, multipliers = constraints.bounds(terms, known)
-                value = least_value(constraints.variance_goal(index), bounds, multipliers)
-                hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
-                largest = min(largest, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * each.count**2)
-            variances.append(largest)
-        around = [ellipsoid(*constraints.bounds(terms, known)) for terms in step.range]
-        found = [each for each in around if each is not None]
-        b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
-        reduced = (min(v, each.count * (b * each.reach) ** 2) for v, each in zip(variances, evidence, strict=True))
-        known.append(Known(b, tuple(reduced)))
-    settled = []
-    for claimed, proved in zip(part.rounds, known, strict=True):
-        # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
-        _near(claimed.residual_bound, proved.residual_bound, "the range of the residuals in a round")
-        _near(claimed.variance, proved.variances[0] / evidence[0].count, "the variance in a round")
-        settled.append(proved)
-    return settled
-
-
-def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequence[Known]) -> tuple[float, list[Bound]]:
-    """The bound that the multipliers prove, which is the reported one up to rounding."""
-    bounds, multipliers = constraints.bounds(end.terms, known)
-    if end.status == "UNBOUNDED":
-        require(end.bound == math.inf and not any(multipliers), "an end without a bound is reported as bounded")
-        return math.inf, bounds
-    if end.status == "EMPTY":
-        _check_empty(end, bounds, multipliers)
-        return math.nan, bounds
-    require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
-    goal = constraints.objective(sign)
-    bound = -least_value(goal, bounds, multipliers)
-    size = abs(bound) + abs(constraints.part.offset) + max(map(abs, constraints.ranges.value))
-    require(math.isfinite(bound), "the multipliers of an end prove nothing")
-    # The program that was solved may have been held a little wider, for its own rounding; never narrower.
-    # Beyond the range of values an end says nothing, and rounding of huge numbers is no matter.
-    low, high = constraints.ranges.value
-    beyond = min(end.bound, bound) > (high - constraints.part.offset if sign > 0 else constraints.part.offset - low)
-    require(bound <= end.bound + (WIDER if beyond else TOLERANCE) * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
-    require(end.bound <= bound + WIDER * size, f"an end is {bound:.9g}, not {end.bound:.9g}")
-    return end.bound if end.bound > bound else bound, bounds
-
-
-def _check_empty(end: EndRecord, bounds: list[Bound], multipliers: list[float]) -> None:
-    """sum_j alpha_j (q_j - limit_j) > 0 everywhere: no theta meets all of them. The bound is the least loss that this proves."""
-    first = bool(end.terms) and end.terms[0].role == "loss" and multipliers[0] == 1.0
-    require(first, "a proof of emptiness begins with the loss")
-    m = len(bounds[0].form.a)
-    nothing = Form.of(np.zeros((m, m)), np.zeros(m), 0.0)
-    value = least_value(nothing, bounds, multipliers)
-    require(value > 0, "the multipliers do not prove that the set is empty")
-    _near(end.bound, value + bounds[0].limit, "the least loss of an empty set", absolute=TOLERANCE * abs(bounds[0].limit))
-
-
-def _check_least_norm(constraints: ClassSet) -> None:
-    """A lower bound of the norm of every function that is consistent with the data."""
-    part = constraints.part
-    if part.least_norm is None or part.least_norm == 0:
-        return
-    record, evidence = constraints.record, constraints.evidence[0]
-    loose = ClassSet(record, part, constraints.rule, ball_radius(record, part, before_data=True))
-    if part.unseen is not None and not constraints.follows_variance:
-        # One of norm r has coordinates of norm at most r, with a root loss larger by at most r times what is missed.
-        root = math.sqrt(loose.plain_limit()) + part.least_norm * evidence.missed[0]
-        bounds, multipliers = [Bound(evidence.squared, root**2)], [term.multiplier for term in part.least_norm_terms]
-        mask = part.penalized
-    else:
-        bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
-        mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
-    value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
-    size = TOLERANCE * max(map(abs, constraints.ranges.value))
-    _near(part.least_norm, math.sqrt(max(value, 0.0)), "the least norm", absolute=size)
-
-
-def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: float) -> float:
-    """The least loss over ball and box, and the residuals where it is least within the ball; that least loss within the ball."""
-    part, evidence = constraints.part, constraints.evidence[0]
-    size = max(TOLERANCE * (abs(evidence.squared.a0) + evidence.rounding), 1e-4 * level)
-    if constraints.follows_variance:
-        _near(part.least_loss, _least_in_ball(constraints), "the least loss", absolute=size)
-    elif math.isfinite(part.least_loss):
-        require(bool(part.least_loss_terms), "the least loss has no proof")
-        first, others = part.least_loss_terms[0], part.least_loss_terms[1:]
-        require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
-        goal = constraints.loss(first.evidence, first.rate, known[0]).form
-        proved = least_value(goal, *constraints.bounds(others, known))
-        if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
-            proved = max(proved, 0.0)
-        _near(part.least_loss, proved, "the least loss", absolute=size)
-    if math.isnan(part.ball_multiplier):
-        require(constraints.rule.loss is LossKind.U and math.isnan(part.chance_loss), "the least loss has no proof")
-        return -math.inf
-    length = float(np.linalg.norm(part.inside[part.penalized]))
-    require(length <= constraints.radius * (1 + 1e-6), "the loss is least outside of the ball")
-    least = _least_in_ball(constraints)
-    _near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
-    expected = math.nan
-    if constraints.rule.loss is LossKind.V and part.unseen is None:
-        # Residuals below 1e-7 of what they are differences of are rounding, and so is a loss that rounding alone could make.
-        scale, m = part.statistic.column_scale, len(part.penalized)
-        tau = 1e-7 * float(scale[m] + scale[:m] @ np.abs(part.inside))
-        ones = _root(part.statistic.diag_gram[m + 1, m + 1]) / part.statistic.count
-        expected = max(evidence.variance(part.inside), 0.0) + (tau * ones) ** 2 + evidence.rounding
-    _near(part.chance_loss, expected, "the loss that chance alone would give")
-    return least
-
-
-def _least_in_ball(constraints: ClassSet) -> float:
-    """min loss over the ball, by the multiplier that the certificate gives; what is unseen left out."""
-    part, squared = constraints.part, constraints.evidence[0].squared
-    bounds, multipliers = [], []
-    if constraints.norm_bound is not None:
-        mask = part.penalized.astype(float)
-        bounds = [Bound(Form.of(np.diag(mask), np.zeros(len(mask)), 0.0), constraints.norm_bound**2)]
-        multipliers = [part.ball_multiplier]
-    value = least_value(squared, bounds, multipliers)
-    # A V-statistic is a squared length: where the matrix is singular, that it is not negative is known all the same.
-    return max(value, 0.0) if constraints.rule.loss is LossKind.V else value
-
-
-def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
-    """How far every function of the class is from Q, where it is refuted.
-
-    A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
-    """
-    part, statistic, evidence = constraints.part, constraints.part.statistic, constraints.evidence[0]
-    ones = len(part.penalized) + 1
-    kappa = math.sqrt(max(float(statistic.pair_gram[ones, ones]), 0.0)) / statistic.count
-    expected = 0.0
-    rule, widths = constraints.rule, constraints.widths
-    of_kernel = rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
-    # A constant that rests on a range which only functions of the class have says nothing about Q.
-    of_class = rule.approach is not Approach.CONSTANT and not constraints.follows_variance
-    of_class = of_class and rule.rests is Rests.WIDTH and widths.before_data() < widths.declared
-    if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0:
-        width = constraints.ranges.residual_width
-        largest = evidence.level(width, (width * evidence.reach) ** 2 / evidence.count)
-        allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
-        root = math.sqrt(max(least, 0.0)) - (constraints.radius * evidence.missed[0] if part.unseen is not None else 0.0)
-        expected = max(0.0, root - allowed) / ((1 + constraints.record.assumptions.discount) * kappa)
-    size = max(map(abs, constraints.ranges.value))
-    _near(part.least_misfit, expected, "the misfit of the class", absolute=1e-5 * size)
-
-
-def _check_identification(constraints: ClassSet) -> None:
-    """Smallest over largest eigenvalue of Z'(K - qD)Z at the last rate."""
-    part, evidence = constraints.part, constraints.evidence[0]
-    if not constraints.follows_variance:
-        return
-    values = np.linalg.eigvalsh(evidence.squared.plus(evidence.variance, -part.last_rate).A)
-    expected = float(values[0] / values[-1]) if values[-1] > 0 else -1.0
-    _near(part.identification, expected, "the identification", absolute=1e-9)
-
-
 def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> tuple[Statement, ...]:
     """What the result rests on."""
     setting, words = record.setting, [each.words for each in sets]
@@ -480,10 +232,3 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
         planned=setting.planned if setting.growing else None,
     )
     return found if setting.coefficient_variance is None else (*found, features_premise(setting.coefficient_variance))
-
-
-def _near(claimed: float, derived: float, what: str, absolute: float = 0.0) -> None:
-    if (math.isnan(claimed) and math.isnan(derived)) or claimed == derived:
-        return
-    if not abs(claimed - derived) <= max(TOLERANCE * abs(derived), absolute):
-        raise Refuted(f"{what} is {derived:.9g}, not {claimed:.9g}")
