@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
 
 import cvxpy as cp
 import numpy as np
@@ -16,7 +14,7 @@ import pytest
 import scipy.linalg  # noqa: F401  (before the threads are limited, so that its BLAS is limited too)
 from threadpoolctl import threadpool_limits
 
-from accountable_ope import InvalidInput, MissingExtra
+from accountable_ope import InvalidInput
 from accountable_ope.programs import Quadratic, SolveStatus, extreme_value
 from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian_value
 from accountable_ope.programs.multipliers import maximize_dual
@@ -124,28 +122,11 @@ def test_no_feasible_point_lies_beyond_the_bound(seed: int) -> None:
     assert (inside @ program.c).max() <= pointwise_bound(program.c, program.feasible_set().constraints, rows).bound
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
-@pytest.mark.parametrize("kind", ["generic", "unpenalized constant", "active box", "kernel"])
-def test_a_solver_that_is_stopped_early_widens_the_bound_and_never_narrows_it(kind: str, steps: int) -> None:
-    wider = 0
-    for seed in range(4):
-        program, rows = with_random_rows(kind, seed)
-        expected = by_cvxpy(program, rows).value
-        known = extreme_value(program.c, program.feasible_set())
-        found = with_rows(known, rows, steps=steps, rounds=6)
-        check = found.check(rows)
-        assert check.valid, check.message
-        assert expected - 1e-8 * size(program, expected) <= found.bound <= known.bound
-        wider += found.bound > expected + 1e-6 * size(program, expected)
-    assert wider > 0 or steps > 2
-
-
-@pytest.mark.parametrize("steps", [1, 2, 100])
 @pytest.mark.parametrize("seed", range(4))
-def test_bound_never_widens_from_round_to_round(seed: int, steps: int) -> None:
+def test_bound_never_widens_from_round_to_round(seed: int) -> None:
     program, rows = with_random_rows("unpenalized constant", seed, tightness=0.2)
     known = extreme_value(program.c, program.feasible_set())
-    found = [with_rows(known, rows, rounds=rounds, steps=steps) for rounds in range(7)]
+    found = [with_rows(known, rows, rounds=rounds) for rounds in range(7)]
     bounds = [one.bound for one in found]
     assert found[0].bound == pytest.approx(known.bound, rel=1e-9)
     assert [one.rounds for one in found] == [min(rounds, found[-1].rounds) for rounds in range(7)]
@@ -168,8 +149,7 @@ def test_a_wider_box_and_fewer_rows_never_narrow_the_bound(seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["generic", "active box", "kernel"])
-def test_rows_with_room_change_nothing_and_need_no_solver(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib, "import_module", without_clarabel)
+def test_rows_with_room_change_nothing(kind: str) -> None:
     for seed in range(5):
         program = random_program(kind, seed)
         feasible = program.feasible_set()
@@ -429,19 +409,6 @@ def found_message(found: PointwiseBound, rows: PointwiseRows) -> str:
     check = found.check(rows)
     assert not check.valid
     return check.message
-
-
-def without_clarabel(name: str) -> ModuleType:
-    if name == "clarabel":
-        raise ImportError(name)
-    return importlib.__import__(name)
-
-
-def test_missing_solver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, rows = with_random_rows("generic", 0)
-    monkeypatch.setattr(importlib, "import_module", without_clarabel)
-    with pytest.raises(MissingExtra, match=r'pip install "accountable-ope\[pointwise\]"'):
-        pointwise_bound(program.c, program.feasible_set().constraints, rows)
 
 
 def test_wrong_rows_are_refused() -> None:

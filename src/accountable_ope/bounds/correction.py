@@ -280,8 +280,8 @@ def _least_change(interval: Interval, decomposition: Decomposition) -> FloatArra
     evidence = constraints.evidence[0]
     if not constraints.follows_variance:
         return least_correction(decomposition, interval.radius.total)
-    step = constraints.range.declared * evidence.reach
-    squared = SquaredEnvelope(evidence.envelope, step, evidence.count * step**2)
+    steps = evidence.steps(constraints.range.declared)
+    squared = SquaredEnvelope(evidence.envelope, steps, evidence.count * steps.largest**2)
     least = decomposition.least_loss(None).theta
     if evidence.squared(least) > allowed_loss(interval, least):
         return None

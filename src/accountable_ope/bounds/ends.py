@@ -11,11 +11,13 @@ from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..programs.certificate import LeastNormFound
 from ..programs.constraint_set import ConstraintSet, Unseen
+from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
 from ..programs.lagrangian import Constraint, Role
 from ..programs.pointwise import PointwiseRows
 from ..programs.quadratic import Quadratic
 from ..programs.solver import Solution, least_norm_found, solve
+from ..programs.step_rows import StepRows
 from ..radii.member import Member
 from ..radii.premises import why_so_large
 from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
@@ -46,12 +48,15 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
     solution = solve(constraints, member.system.objective, _pointwise_rows(member) if pointwise else None)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
-    uses, level = grounds.uses, evidence.bound(0.0, 0.0) if solution.tightening is None else solution.tightening.level
+    uses, level = (
+        grounds.uses,
+        evidence.bound(Steps.within(0.0), 0.0) if solution.tightening is None else solution.tightening.level,
+    )
     if solution.tightening is not None:
         uses = f"range {solution.tightening.rounds[-1].residual_bound:.3g}"
         if solution.empty:
             inside = constraints.inside[: len(constraints.penalized)]
-            level = evidence.bound(constraints.range.over_ball(constraints.radius), evidence.variance(inside))
+            level = evidence.bound(evidence.steps(constraints.range.over_ball(constraints.radius)), evidence.variance(inside))
     compared = rule.loss is LossKind.V and constraints.unseen is None
     part = ClassCertificates(
         features=member.name,
@@ -95,11 +100,19 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         range=member.residuals,
         joint=joint,
         unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
+        steps=_step_rows(member) if any(each.envelope.follows_variance for each in grounds.evidence) else None,
     )
     smallest = least_norm_found(first)
     if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
         return replace(first, norm_bound=declared.multiple * smallest.value), smallest, ""
     return first, smallest, member.note or why_so_large(declared, None if smallest is None else smallest.value)
+
+
+def _step_rows(member: Member) -> StepRows:
+    """The residuals of all rows."""
+    system = member.system
+    missed = None if system.remainder is None else system.remainder.rows
+    return StepRows(system.residuals, system.target, member.residual_gap, missed)
 
 
 def _bounds_misfit(rule: RadiusRule) -> bool:
@@ -130,7 +143,7 @@ def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float
     if not member.kernel.nonnegative or statistic.kappa == 0:
         return 0.0
     evidence, width = constraints.evidence[0], member.residuals.declared
-    largest = evidence.bound(width, (width * evidence.reach) ** 2 / evidence.count)
+    largest = evidence.bound(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
     allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
     return max(0.0, constraints.least_root_loss() - allowed) / ((1 + member.system.discount) * statistic.kappa)
 

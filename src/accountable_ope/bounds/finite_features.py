@@ -26,7 +26,7 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..programs.envelope import ConstantEnvelope
+from ..programs.envelope import ConstantEnvelope, Steps
 from ..radii.accounting import split_delta
 from ..radii.premises import features_premise
 from ..radii.registry import Approach, LossKind, radius_rule
@@ -131,7 +131,7 @@ def bound_by_finite_features(
     larger = enlargement(
         features.dimension, facts.norm_bound, coefficient_variance, member.statistic.kappa, facts.discount, share
     )
-    level = (math.sqrt(proved.bound(0.0, 0.0)) + larger.root_radius) ** 2
+    level = (math.sqrt(proved.bound(Steps.within(0.0), 0.0)) + larger.root_radius) ** 2
     wider = replace(proved, envelope=ConstantEnvelope(level * proved.count**2))
     with single_threaded():
         ends = ends_of(

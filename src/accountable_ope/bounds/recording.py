@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from ..programs.certificate import Certificate
+from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
 from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
@@ -35,6 +36,7 @@ from ..verification.record import (
 from ..verification.sets import Evidence as DerivedEvidence
 from ..verification.verify import Verification, verify_record
 from .interval import ClassCertificates, Interval
+from .observed import observed_steps_hold
 from .terms import Terms
 
 
@@ -67,7 +69,8 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     upper, lower = terms.end(part.upper), terms.end(part.lower)  # these name all rows that there are
     least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
     steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
-    rounds = () if tightening is None else tuple(RoundRecord(each.residual_bound, each.variance) for each in tightening.rounds)
+    history = () if tightening is None else tightening.rounds
+    rounds = tuple(RoundRecord(each.residual_bound, each.variance, each.observed) for each in history)
     return ClassRecord(
         description=basis.description,
         nonnegative_kernel=basis.nonnegative_kernel,
@@ -166,6 +169,7 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
         "lower": part.lower.check().valid and _same_goal(part.lower, derived.objective(-1.0)),
         "program": all(map(_same_program, (part.upper, part.lower), proof.ends)),
         "tightening": part.tightening is None or part.tightening.constraints is held,
+        "observed": held.steps is None or observed_steps_hold(proof, held.steps, [each.scale for each in held.evidence]),
     }
     wrong = [name for name, same in facts.items() if not same]
     pairs = zip(held.evidence, derived.evidence, strict=False)
@@ -174,8 +178,8 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
 
 def _same_evidence(mine: Evidence, theirs: DerivedEvidence) -> bool:
     numbers = zip(
-        (mine.count, mine.reach, *mine.missed, *mine.gap, mine.rounding),
-        (theirs.count, theirs.reach, *theirs.missed, *theirs.gap, theirs.rounding),
+        (mine.count, mine.reach, mine.mass, *mine.missed, *mine.gap, mine.rounding),
+        (theirs.count, theirs.reach, theirs.mass, *theirs.missed, *theirs.gap, theirs.rounding),
         strict=True,
     )
     if mine.name != theirs.name or not all(_close(a, b) for a, b in numbers):
@@ -183,10 +187,12 @@ def _same_evidence(mine: Evidence, theirs: DerivedEvidence) -> bool:
     if not (_same_form(mine.squared, theirs.squared) and _same_form(mine.variance, theirs.variance)):
         return False
     # Two envelopes are the same where they agree, at several ranges and variances.
-    for b, variance in ((1.0, 1.0), (0.1, 10.0), (1e-3, 1e-4)):
+    for b, variance, observed in ((1.0, 1.0, 1.0), (0.1, 10.0, 0.5), (1e-3, 1e-4, 1e-2)):
         step = b * (theirs.envelope.prior if isinstance(theirs.envelope, theorems.Mixture) else 1.0)
-        v = np.array([0.0, variance * step**2])
-        if not np.allclose(mine.envelope.bound(step, v)[0], theirs.envelope.at(step, v)[0], rtol=1e-9, atol=0):
+        v, known = np.array([0.0, variance * step**2]), (step, observed * step, theirs.count * step**2)
+        if not np.allclose(
+            mine.envelope.bound(Steps(*known), v)[0], theirs.envelope.at(theorems.Steps(*known), v)[0], rtol=1e-9, atol=0
+        ):
             return False
     return True
 

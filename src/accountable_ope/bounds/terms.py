@@ -40,18 +40,29 @@ class Terms:
         return StepRecord(variances, tuple(self._proof(proof, number) for proof in step.range))
 
     def averaged(self, origin: RowsOrigin) -> AveragedRecord:
-        """A box over points, by the anchor's values there in place of its limits."""
+        """Boxes over points by the anchor's values there in place of their limits, over rows by their targets."""
         lowest = self._residuals.ranges.value[0] - self._residuals.assumptions.misfit
-        return AveragedRecord(origin.features, lowest - origin.low, origin.weights)
+        residual, m = origin.targets is not None, len(self._constraints.penalized)
+        return AveragedRecord(
+            features=origin.features[:, :m],
+            offsets=lowest - origin.low if origin.targets is None else -origin.targets,
+            weights=origin.weights,
+            residual=residual,
+            round=origin.round,
+            missed=origin.missed,
+            ranges=origin.ranges,
+        )
 
     def _proof(self, proof: Proof, number: int) -> tuple[TermRecord, ...]:
+        feasible, evidence = self._constraints, range(len(self._constraints.evidence))
         losses = [LossOrigin(k, rate, number) for k, rates in enumerate(proof.rates) for rate in rates.tolist()]
+        roles = [(Role.LOSS, origin) for origin in losses] + [(Role.VARIANCE, LossOrigin(k, 0.0, number)) for k in evidence]
         multipliers = proof.multipliers.tolist()
         first = [
-            TermRecord("loss", multiplier, None, origin.evidence, origin.rate, origin.round)
-            for origin, multiplier in zip(losses, multipliers, strict=False)
+            TermRecord(role.value, multiplier, None, origin.evidence, origin.rate, origin.round)
+            for (role, origin), multiplier in zip(roles, multipliers, strict=False)
         ]
-        others = zip(self._constraints.others, multipliers[len(losses) :], strict=True)
+        others = zip((*feasible.others, *proof.boxes), multipliers[len(first) :], strict=True)
         return (*first, *(self._term(constraint, multiplier, None) for constraint, multiplier in others))
 
     def _term(self, constraint: Constraint, multiplier: float, limit: float | None) -> TermRecord:

@@ -21,7 +21,10 @@ from .ellipsoid_ball import Decomposition, decompose
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, widened
 from .lagrangian import Constraint, LossOrigin, ball
+from .pointwise import PointwiseRows
 from .quadratic import Quadratic
+from .row_boxes import RowBoxes
+from .step_rows import StepRows
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,14 @@ class Unseen:
 
 @dataclass(frozen=True)
 class KnownBounds:
-    """|eps| <= residual_bound, and V_n at most these, one per evidence, at the true Q: before the round of this number."""
+    """|eps| <= residual_bound, V_n and the largest step in the data at most these, one per evidence, at the true Q.
+
+    round: before the round of this number.
+    """
 
     residual_bound: float
     variances: tuple[float, ...]
+    observed: tuple[float, ...]
     round: int = 0
 
 
@@ -61,8 +68,10 @@ class ConstraintSet:
         Constraints eps'(K - qD)eps <= p at several rates q; else q = 0 alone, a radius that follows the largest variance.
     unseen : Unseen or None
         What the coordinates of an RKHS miss, None where the class is what they span.
-    rows : tuple of Constraint
-        Averaged boxes of a pointwise box.
+    steps : StepRows or None
+        The residuals of all rows, None where the evidence is one number.
+    values : PointwiseRows or None
+        The value box at points, None where it is not used.
     """
 
     evidence: tuple[Evidence, ...]
@@ -72,7 +81,8 @@ class ConstraintSet:
     range: Reach
     joint: bool
     unseen: Unseen | None = None
-    rows: tuple[Constraint, ...] = ()
+    steps: StepRows | None = None
+    values: PointwiseRows | None = None
 
     def __repr__(self) -> str:
         return f"ConstraintSet({list(self.evidence)}, norm bound {self.radius:.4g})"
@@ -111,7 +121,14 @@ class ConstraintSet:
         constraints = [] if self.norm_bound is None else [ball(mask, self.norm_bound)]
         if self.box is not None:
             constraints.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.radius))
-        return (*constraints, *self.rows)
+        return tuple(constraints)
+
+    @cached_property
+    def boxes(self) -> RowBoxes | None:
+        """Boxes at every row."""
+        if self.values is None and self.steps is None:
+            return None
+        return RowBoxes(self.values, self.steps, len(self.penalized) + (self.unseen is not None))
 
     def objectives(self, objective: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What is to be largest for the upper and for the lower end; what is unseen helps either."""
@@ -122,23 +139,44 @@ class ConstraintSet:
     def begin(self) -> KnownBounds:
         """What is known before any round."""
         bound = self.range.over_ball(self.radius)
-        return KnownBounds(bound, tuple(each.count * (bound * each.reach) ** 2 for each in self.evidence))
+        return self.reduced(bound, [math.inf] * len(self.evidence), None, 0)
+
+    def reduced(self, bound: float, variances: Sequence[float], residuals: FloatArray | None, number: int) -> KnownBounds:
+        """What follows from a range, bounds of the variances and, row by row, of the residuals in the data."""
+        squares = [min(largest, bound**2 * each.mass) for each, largest in zip(self.evidence, variances, strict=True)]
+        observed = [bound * each.reach for each in self.evidence]
+        if self.steps is not None and residuals is not None:
+            rows = np.minimum(self.steps.bounds(bound), residuals)
+            for index, each in enumerate(self.evidence):
+                if each.scale is not None:
+                    observed[index] = min(observed[index], float((each.scale * rows).max(initial=0.0)))
+        return KnownBounds(bound, tuple(squares), tuple(observed), number)
 
     def squares(self, known: KnownBounds) -> tuple[SquaredEnvelope, ...]:
-        """The squared envelopes over the range and the variances that are known."""
+        """The squared envelopes over the steps and the variances that are known."""
+        pairs = zip(self.evidence, known.variances, known.observed, strict=True)
         return tuple(
-            SquaredEnvelope(each.envelope, known.residual_bound * each.reach, largest, known.round)
-            for each, largest in zip(self.evidence, known.variances, strict=True)
+            SquaredEnvelope(each.envelope, each.steps(known.residual_bound, observed), largest, known.round)
+            for each, largest, observed in pairs
         )
 
-    def constraints(self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray]) -> tuple[Constraint, ...]:
-        """The joint constraints at these rates, then ball and box."""
+    def constraints(
+        self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray], boxes: Sequence[Constraint] = ()
+    ) -> tuple[Constraint, ...]:
+        """The joint constraints at these rates, the variances that are known, ball and box, and boxes averaged over rows."""
         losses = [
             self.loss(index, squared, rate)
             for index, (squared, chosen) in enumerate(zip(squares, rates, strict=True))
             for rate in chosen.tolist()
         ]
-        return (*losses, *self.others)
+        return (*losses, *self.variances(squares), *self.others, *boxes)
+
+    def variances(self, squares: Sequence[SquaredEnvelope]) -> tuple[Constraint, ...]:
+        """V_n is at most what is known of it."""
+        return tuple(
+            replace(each.variance_constraint(squared.largest, self.radius), origin=LossOrigin(index, 0.0, squared.round))
+            for index, (each, squared) in enumerate(zip(self.evidence, squares, strict=True))
+        )
 
     def loss(self, index: int, squared: SquaredEnvelope, rate: float) -> Constraint:
         """The joint constraint of one evidence at one rate."""

@@ -20,14 +20,18 @@ class Ellipsoid:
     radius: float
 
     def reach(self, points: FloatArray, middle: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The largest d'theta and -d'theta over the ellipsoid, for every row d of points - middle."""
+        """The largest d'theta and -d'theta over the ellipsoid, for every row d of points - middle.
+
+        Points that have fewer coordinates than the center are 0 in the others.
+        """
         from scipy.linalg.lapack import dtrtri
 
         inverse, _ = dtrtri(self.factor, lower=1)
+        inverse, center = inverse[:, : points.shape[1]], self.center[: points.shape[1]]
         turned = points @ inverse.T
         turned -= inverse @ middle
         length = self.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned))
-        along = points @ self.center - middle @ self.center
+        along = points @ center - middle @ center
         return length + along, length - along
 
 

@@ -1,6 +1,6 @@
 """What the data say about Q: martingales of residuals, as quadratic constraints of its coefficients that hold on one event.
 
-Where U(b, V)^2 <= p + q V for an envelope U (see envelope.py), the true Q meets
+Where U(steps, V)^2 <= p + q V for an envelope U (see envelope.py), the true Q meets
     eps(theta)'(K - q D) eps(theta) <= p,        D = diag K(x_i, x_i).
 A radius that is one number is an envelope that ignores the variance: q = 0.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..validation import FloatArray
-from .envelope import Envelope
+from .envelope import Envelope, Steps
 from .lagrangian import Constraint, Role
 from .quadratic import Quadratic
 
@@ -34,8 +34,12 @@ class Evidence:
         n.
     reach : float
         sup sqrt(K(x, x)), what turns a range of residuals into the range of a step.
+    mass : float
+        sum_i K(x_i, x_i), what turns a squared range of residuals into the largest V_n.
     envelope : Envelope
-        U(b, V), a bound of ||S_n|| that may follow the variance.
+        U(steps, V), a bound of ||S_n|| that may follow the variance.
+    scale : array (n,) or None
+        sqrt(K(x_i, x_i)), what turns a residual into a step; None where the envelope has no use for it.
     missed : tuple of two floats
         What an unseen part of norm one can add to ||S_n|| / n and to sqrt(V_n) / n (an RKHS in coordinates), else 0.
     gap : tuple of two floats
@@ -49,7 +53,9 @@ class Evidence:
     variance: Quadratic
     count: int
     reach: float
+    mass: float
     envelope: Envelope
+    scale: FloatArray | None = None
     missed: tuple[float, float] = NONE
     gap: tuple[float, float] = NONE
     rounding: float = 0.0
@@ -57,14 +63,25 @@ class Evidence:
     def __repr__(self) -> str:
         return f"Evidence({self.name}, {self.count} rows, {type(self.envelope).__name__})"
 
-    def bound(self, residual_bound: float, variance: float) -> float:
-        """U(b, V_n)^2 / n^2 for residuals within this bound and V_n / n^2 at most this variance."""
-        u, _ = self.envelope.bound(residual_bound * self.reach, np.array([max(variance, 0.0) * self.count**2]))
+    def steps(self, residual_bound: float, observed: float = math.inf) -> Steps:
+        """What residuals within this bound say of the steps."""
+        largest = residual_bound * self.reach
+        return Steps(largest, min(observed, largest), residual_bound**2 * self.mass)
+
+    def bound(self, steps: Steps, variance: float) -> float:
+        """U(steps, V_n)^2 / n^2 for V_n / n^2 at most this variance."""
+        u, _ = self.envelope.bound(steps, np.array([max(variance, 0.0) * self.count**2]))
         return float(u[0]) ** 2 / self.count**2
 
     def allowed(self, residual_bound: float, theta: FloatArray) -> float:
         """The largest loss that chance allows to this very Q, were it the true one; rounding included."""
-        return self.bound(residual_bound, self.variance(theta[: len(self.variance.a)])) + self.rounding
+        return self.bound(self.steps(residual_bound), self.variance(theta[: len(self.variance.a)])) + self.rounding
+
+    def variance_constraint(self, largest: float, norm_bound: float) -> Constraint:
+        """V_n / n^2 of the seen part, for V_n at the true Q at most this."""
+        limit = (math.sqrt(largest) / self.count + self.gap[1]) ** 2 + self.rounding / self.count
+        found = Constraint(Role.VARIANCE, self.variance, limit)
+        return found if self.missed == NONE else widened(found, self.missed[1], norm_bound)
 
     def limit(self, level: float, rate: float) -> tuple[float, float]:
         """(rate, limit) of the nearest function of the class: (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2, twice."""

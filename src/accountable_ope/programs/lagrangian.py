@@ -41,6 +41,7 @@ class Role(Enum):
     LOSS = "loss"
     BALL = "ball"
     BOX = "box"
+    VARIANCE = "variance"
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,20 @@ class LossOrigin:
 
 @dataclass(frozen=True, eq=False)
 class RowsOrigin:
-    """Which points a box is averaged over: low_i <= f_i'theta <= high_i, with weights."""
+    """Which points a box is averaged over: low_i <= f_i'theta <= high_i, with weights.
+
+    Of residuals (then targets are not None) there are targets_i - f_i'theta, known to be small before the round of this number;
+    missed and ranges are those of `StepRows`.
+    """
 
     features: FloatArray
     low: FloatArray
     high: FloatArray
     weights: FloatArray
+    round: int = 0
+    targets: FloatArray | None = None
+    missed: FloatArray | None = None
+    ranges: FloatArray | None = None
 
 
 @checked
@@ -70,7 +79,7 @@ class Constraint:
     Attributes
     ----------
     role : Role
-        What it says: loss, ball or box.
+        What it says: loss, ball, box or variance.
     quadratic : Quadratic
         q.
     limit : float
@@ -111,6 +120,18 @@ def ball(penalized: BoolArray, radius: float) -> Constraint:
 
 
 @dataclass(frozen=True, eq=False)
+class ActiveRows:
+    """(f_i'theta - middle_i)^2 <= half_i^2 for every row f_i: quadratics of rank one, each with a multiplier of its own."""
+
+    features: FloatArray
+    middle: FloatArray
+    half: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.middle)
+
+
+@dataclass(frozen=True, eq=False)
 class Lagrangian:
     """inf_theta q0(theta) + sum_j alpha_j (q_j(theta) - limit_j), where it is finite: a lower bound of q0 over the set.
 
@@ -145,8 +166,10 @@ class Lagrangian:
         return np.asarray((self.scale * solved.T).T)
 
 
-def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray) -> Lagrangian | None:
-    """The Lagrangian bound at these multipliers, None where the matrix is not positive definite.
+def lagrangian(
+    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray, rows: ActiveRows | None = None
+) -> Lagrangian | None:
+    """The Lagrangian bound at these multipliers (those of rows come last), None where the matrix is not positive definite.
 
     H = A_0 + sum alpha_j A_j, h = a_0 + sum alpha_j a_j: theta = H^{-1} h and
     value = a0_0 + sum alpha_j (a0_j - limit_j) - h'H^{-1}h.
@@ -155,7 +178,7 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     # of SciPy's own functions take longer than the work on a small matrix.
     from scipy.linalg.lapack import dpotrf, dtrtrs
 
-    total = _combine(objective, constraints, multipliers)
+    total = _combine(objective, constraints, multipliers, rows)
     H, h = total.H, total.h
     diagonal = np.diagonal(H).copy()
     # A coordinate that appears nowhere (an action never logged, say) is harmless when the objective ignores it too.
@@ -165,9 +188,9 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
         return None
     scale = 1 / np.sqrt(diagonal)
     H = scale[:, None] * H * scale
-    rows = np.maximum(scale * (total.H_size @ scale), 1.0)
-    cancels = float(rows.max(initial=0.0)) > CANCELS * len(h)
-    H[np.diag_indices_from(H)] = 1.0 - 2 * total.unit * rows if cancels else 1.0
+    sums = np.maximum(scale * (total.H_size @ scale), 1.0)
+    cancels = float(sums.max(initial=0.0)) > CANCELS * len(h)
+    H[np.diag_indices_from(H)] = 1.0 - 2 * total.unit * sums if cancels else 1.0
     # H is symmetric: its transpose has the order of LAPACK and needs no copy.
     factor, failed = dpotrf(H.T, lower=1, overwrite_a=1)
     if failed:
@@ -180,9 +203,9 @@ def lagrangian(objective: Quadratic, constraints: tuple[Constraint, ...], multip
     size = total.size + quadratic_part + len(h) * float(lengths.sum())
     lost = ROUNDING * size
     if cancels:
-        lost += total.unit * (total.size + float(((scale * total.h_size) ** 2 / rows).sum()))
+        lost += total.unit * (total.size + float(((scale * total.h_size) ** 2 / sums).sum()))
     else:
-        lost += total.unit * (float(np.maximum(rows - len(h), 0.0) @ lengths) + 2 * float(total.h_size @ np.abs(theta)))
+        lost += total.unit * (float(np.maximum(sums - len(h), 0.0) @ lengths) + 2 * float(total.h_size @ np.abs(theta)))
     if not math.isfinite(size + lost):
         return None
     return Lagrangian(total.constant - quadratic_part - lost, theta, size, factor, scale)
@@ -231,10 +254,13 @@ class _Total(NamedTuple):
     unit: float
 
 
-def _combine(objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray) -> _Total:
+def _combine(
+    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray, rows: ActiveRows | None = None
+) -> _Total:
     H, h, constant = objective.A.copy(), objective.a.copy(), objective.a0
     H_size, h_size, size = np.abs(H), np.abs(h), abs(constant)
-    for constraint, alpha in zip(constraints, multipliers.tolist(), strict=True):
+    terms = len(constraints)
+    for constraint, alpha in zip(constraints, multipliers[:terms].tolist(), strict=True):
         if alpha == 0:
             continue
         q = constraint.quadratic
@@ -245,4 +271,14 @@ def _combine(objective: Quadratic, constraints: tuple[Constraint, ...], multipli
         H_size += alpha * A_size
         h_size += alpha * a_size
         size += alpha * (abs(q.a0) + abs(constraint.limit))
-    return _Total(H, h, constant, H_size, h_size, size, (len(constraints) + 2) * UNIT)
+    if rows is not None:
+        weights, features = multipliers[terms:], rows.features
+        weighted = weights[:, None] * features
+        H += features.T @ weighted
+        h += rows.middle @ weighted
+        constant += float(weights @ (rows.middle**2 - rows.half**2))
+        H_size += np.abs(features).T @ np.abs(weighted)
+        h_size += np.abs(rows.middle) @ np.abs(weighted)
+        size += float(weights @ (rows.middle**2 + rows.half**2))
+        terms += len(rows)
+    return _Total(H, h, constant, H_size, h_size, size, (terms + 2) * UNIT)

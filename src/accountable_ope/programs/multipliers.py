@@ -4,6 +4,9 @@ min q0(theta) subject to q_j(theta) <= limit_j has the concave dual d(alpha) = i
 alpha >= 0 gives a valid bound, whether the quadratics are convex or not. A barrier keeps alpha positive; where a quadratic is not
 convex, log det of the matrix keeps that positive definite (the dual is then a small semidefinite program). On the path of the
 barrier the gap is weight * (number of constraints, plus the dimension where the determinant counts).
+
+Beside quadratics there may be rows (f'theta - middle)^2 <= half^2, quadratics of rank one: all of their derivatives come from the
+matrix of the f'H^{-1}g, so that hundreds of them cost little more than the factorization.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
-from .lagrangian import Constraint, Lagrangian, lagrangian
+from .lagrangian import ActiveRows, Constraint, Lagrangian, lagrangian
 from .quadratic import Quadratic
 
 NEWTON_STEPS = 400
@@ -30,7 +33,10 @@ SMALL = 60
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The best multipliers found, their bound, and the last point of the path (nearly feasible when the set is not empty)."""
+    """The best multipliers found, their bound, and the last point of the path (nearly feasible when the set is not empty).
+
+    Multipliers of rows come last.
+    """
 
     multipliers: FloatArray
     bound: float
@@ -44,6 +50,7 @@ def maximize_dual(
     start: FloatArray,
     relative_gap: float = 1e-10,
     absolute_gap: float = 0.0,
+    rows: ActiveRows | None = None,
 ) -> DualSolution | None:
     """The best Lagrangian lower bound of `objective` over the constraints.
 
@@ -54,9 +61,11 @@ def maximize_dual(
     constraints : tuple of Constraint
         Convex or not.
     start : array
-        Multipliers to start from, one per constraint.
+        Multipliers to start from, one per constraint, then one per row.
     relative_gap, absolute_gap : float
         When to stop: the bound could improve by no more than this.
+    rows : ActiveRows, optional
+        More constraints, of rank one.
 
     Returns
     -------
@@ -72,32 +81,64 @@ def maximize_dual(
     >>> round(-found.bound, 6)  # the largest 3 theta_1 + 4 theta_2
     10.0
     """
-    if not constraints or len(constraints) != len(start):
-        raise InvalidInput(f"`start` must have a multiplier per constraint ({len(constraints)}, at least 1). Got {len(start)}.")
+    wanted = len(constraints) + (0 if rows is None else len(rows))
+    if not constraints or wanted != len(start):
+        raise InvalidInput(f"`start` must have a multiplier per constraint ({wanted}, at least 1). Got {len(start)}.")
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _climb(objective, constraints, start, relative_gap, absolute_gap)
+        return _climb(_Program(objective, constraints, rows), start, relative_gap, absolute_gap)
 
 
-def _climb(
-    objective: Quadratic, constraints: tuple[Constraint, ...], start: FloatArray, relative_gap: float, absolute_gap: float
-) -> DualSolution | None:
-    here = _first_point(objective, constraints, start)
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """min objective over the constraints and rows."""
+
+    objective: Quadratic
+    constraints: tuple[Constraint, ...]
+    rows: ActiveRows | None
+
+    def __len__(self) -> int:
+        return len(self.constraints) + (0 if self.rows is None else len(self.rows))
+
+    def at(self, alpha: FloatArray) -> Lagrangian | None:
+        return lagrangian(self.objective, self.constraints, alpha, self.rows)
+
+    def convex(self) -> bool:
+        return _convex(self.objective, self.constraints)
+
+    def slack(self, theta: FloatArray) -> FloatArray:
+        """q_j(theta) - limit_j, the gradient of the dual."""
+        slack = np.array([c.quadratic(theta) - c.limit for c in self.constraints])
+        if self.rows is None:
+            return slack
+        return np.append(slack, (self.rows.features @ theta - self.rows.middle) ** 2 - self.rows.half**2)
+
+    def curvature(self, current: Lagrangian) -> FloatArray:
+        """Minus the second derivative of the dual: 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j."""
+        u = np.column_stack([c.quadratic.A @ current.theta - c.quadratic.a for c in self.constraints])
+        if self.rows is not None:
+            away = self.rows.features @ current.theta - self.rows.middle
+            u = np.column_stack([u, self.rows.features.T * away])
+        return np.asarray(2 * u.T @ current.solve(u))
+
+
+def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_gap: float) -> DualSolution | None:
+    here = _first_point(program, start)
     if here is None:
         return None
     alpha, current = here
     best = DualSolution(alpha, current.value, current.theta)
-    weight = _first_weight(constraints, alpha, current)
-    determinant = not _convex(objective, constraints)
-    span = _Span(constraints) if determinant else None
-    degree = len(constraints) + (len(objective.a) if determinant else 0)
+    weight = max(float(np.mean(alpha * np.abs(program.slack(current.theta)))), 1e-300)  # at which alpha is not far from the path
+    determinant = not program.convex()
+    span = _Span(program.constraints, program.rows) if determinant else None
+    degree = len(program) + (len(program.objective.a) if determinant else 0)
     stalled = 0
     for _ in range(NEWTON_STEPS):
         if float(alpha.min()) < 1e-150 or float(alpha.max()) > ENDLESS:
             break  # a multiplier that counts for nothing any more, and whose square would underflow; or one too large to square
-        slack = _slack(constraints, current.theta)
-        gradient = slack + weight / alpha
-        curvature = _curvature(constraints, current) + np.diag(weight / alpha**2)
+        gradient = program.slack(current.theta) + weight / alpha
+        curvature = program.curvature(current)
+        curvature[np.diag_indices_from(curvature)] += weight / alpha**2
         if span is not None:
             first, second = span.terms(current)
             gradient += weight * first
@@ -113,7 +154,7 @@ def _climb(
             if stalled > 3:
                 break
             continue
-        moved = _line_search(objective, constraints, alpha, current, step, weight, decrement, determinant)
+        moved = _line_search(program, alpha, current, step, weight, decrement, determinant)
         if moved is None:
             break
         alpha, current = moved
@@ -128,20 +169,19 @@ def _climb(
     return DualSolution(best.multipliers, best.bound, current.theta)
 
 
-def _first_point(
-    objective: Quadratic, constraints: tuple[Constraint, ...], start: FloatArray
-) -> tuple[FloatArray, Lagrangian] | None:
+def _first_point(program: _Program, start: FloatArray) -> tuple[FloatArray, Lagrangian] | None:
     """The start, with the multipliers of indefinite constraints reduced (and, against an objective that is not convex, the others
     raised) until the matrix is positive definite."""
     alpha = start.copy()
     indefinite = None
     for _ in range(60):
-        found = lagrangian(objective, constraints, alpha)
+        found = program.at(alpha)
         if found is not None:
             return alpha, found
         if indefinite is None:
-            indefinite = np.array([_indefinite(c.quadratic) for c in constraints])
-            growth = 10.0 if indefinite.all() or not indefinite.any() or _indefinite(objective) else 1.0
+            indefinite = np.zeros(len(program), dtype=bool)
+            indefinite[: len(program.constraints)] = [_indefinite(c.quadratic) for c in program.constraints]
+            growth = 10.0 if indefinite.all() or not indefinite.any() or _indefinite(program.objective) else 1.0
         alpha = np.where(indefinite & ~indefinite.all(), alpha * 0.1, alpha * growth)
     return None
 
@@ -166,7 +206,7 @@ class _Span:
     It serves the steps of the iteration, which any error makes longer but not wrong.
     """
 
-    def __init__(self, constraints: tuple[Constraint, ...]) -> None:
+    def __init__(self, constraints: tuple[Constraint, ...], rows: ActiveRows | None) -> None:
         matrices = [c.quadratic.A for c in constraints]
         sizes = np.array([max(float(np.linalg.norm(A)), 1e-300) for A in matrices])
         flat = np.array([A.ravel() / size for A, size in zip(matrices, sizes, strict=True)])
@@ -177,6 +217,7 @@ class _Span:
         self._matrices = [matrices[j] for j in chosen]
         self._diagonals = [np.diagonal(A) if not (A - np.diag(np.diagonal(A))).any() else None for A in self._matrices]
         self._beside = np.concatenate(self._matrices, axis=1)
+        self._rows = rows
 
     def terms(self, current: Lagrangian) -> tuple[FloatArray, FloatArray]:
         """tr(H^{-1}A_j), and tr(H^{-1}A_j H^{-1}A_k)."""
@@ -188,28 +229,19 @@ class _Span:
             products = zip(self._matrices, self._diagonals, strict=True)
             turned = np.array([inverse @ A if diagonal is None else inverse * diagonal for A, diagonal in products])
         across = turned.reshape(count, -1) @ turned.transpose(0, 2, 1).reshape(count, -1).T
-        return self._weights @ np.trace(turned, axis1=1, axis2=2), self._weights @ across @ self._weights.T
-
-
-def _first_weight(constraints: tuple[Constraint, ...], alpha: FloatArray, current: Lagrangian) -> float:
-    """A barrier weight at which `alpha` is not far from the path."""
-    return max(float(np.mean(alpha * np.abs(_slack(constraints, current.theta)))), 1e-300)
-
-
-def _slack(constraints: tuple[Constraint, ...], theta: FloatArray) -> FloatArray:
-    """q_j(theta) - limit_j, the gradient of the dual."""
-    return np.array([c.quadratic(theta) - c.limit for c in constraints])
-
-
-def _curvature(constraints: tuple[Constraint, ...], current: Lagrangian) -> FloatArray:
-    """Minus the second derivative of the dual: 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j."""
-    u = np.column_stack([c.quadratic.A @ current.theta - c.quadratic.a for c in constraints])
-    return np.asarray(2 * u.T @ current.solve(u))
+        first, second = self._weights @ np.trace(turned, axis1=1, axis2=2), self._weights @ across @ self._weights.T
+        if self._rows is None:
+            return first, second
+        features = self._rows.features
+        solved = current.solve(features.T)  # H^{-1} f for every row
+        between = features @ solved
+        # tr(H^{-1}A_j H^{-1} f f') = f'H^{-1}A_j H^{-1}f
+        beside = self._weights @ np.array([np.einsum("mi,mi->i", A @ solved, solved) for A in self._matrices])
+        return np.append(first, np.diagonal(between)), np.block([[second, beside], [beside.T, between**2]])
 
 
 def _line_search(
-    objective: Quadratic,
-    constraints: tuple[Constraint, ...],
+    program: _Program,
     alpha: FloatArray,
     current: Lagrangian,
     step: FloatArray,
@@ -225,7 +257,7 @@ def _line_search(
     before = current.value + weight * _barrier(alpha, current, determinant)
     for _ in range(40):
         trial = alpha + share * step
-        found = lagrangian(objective, constraints, trial)
+        found = program.at(trial)
         if found is not None:
             after = found.value + weight * _barrier(trial, found, determinant)
             if after >= before + 0.01 * share * decrement - 1e-14 * (abs(before) + found.magnitude):

@@ -1,28 +1,23 @@
-"""The pointwise value box: low_i <= f_i'theta <= high_i at every one of many points, beside quadratic constraints.
+"""Boxes at every one of many points, low_i <= f_i'theta <= high_i, beside quadratic constraints.
 
-What is reported is the Lagrangian value of an ordinary program of quadratics. For weights w_i >= 0, every theta that meets the
-rows meets
+Every row is a quadratic of its own, (f_i'theta - middle_i)^2 <= half_i^2 with middle, half = (low + high) / 2, (high - low) / 2,
+and has a multiplier w_i >= 0 of its own. A row that the maximizer does not break has the multiplier 0, so rows are added where
+they are broken until none is: then no multipliers of all rows prove more. This is at least what linear multipliers mu+ and mu-
+prove: with w_i = (mu+_i + mu-_i) / (high_i - low_i), at every theta,
 
-    sum_i w_i (f_i'theta - middle_i)^2 <= sum_i w_i half_i^2,        middle, half = (low + high) / 2, (high - low) / 2,
+    w_i (f_i'theta - low_i)(f_i'theta - high_i) >= mu+_i (f_i'theta - high_i) + mu-_i (low_i - f_i'theta).
 
-a value box averaged with these weights. The right weights make it as tight as all rows together: for linear multipliers mu+ and
-mu- take w_i = (mu+_i + mu-_i) / (high_i - low_i). Then, at every theta,
+What is reported is the Lagrangian value of an ordinary program of quadratics, in which the rows are one constraint,
 
-    w_i (f_i'theta - low_i)(f_i'theta - high_i) >= mu+_i (f_i'theta - high_i) + mu-_i (low_i - f_i'theta),
+    sum_i w_i (f_i'theta - middle_i)^2 <= sum_i w_i half_i^2,
 
-so the averaged box proves at least what the linear multipliers prove. In the same way ||u(theta)||^2 <= R^2 with the multiplier
-z / (2 R) proves at least what ||u(theta)|| <= R with the multiplier z proves. A cone solver therefore only proposes multipliers:
-where it stops early or goes wrong, the bound is wider, not wrong.
-
-Where a quadratic is not convex there is no cone program: the weights come from Newton's method on the multipliers of the rows,
-each a quadratic of its own. These add curvature, so the bound is tighter than linear rows could make it.
+a box averaged with these weights. Where a search stops early the bound is wider, not wrong.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +25,15 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, refuse_non_finite, whole
 from .certificate import Certificate, CertificateCheck, SolveStatus
-from .cones import maximize_over_cones
-from .lagrangian import ROUNDING, Constraint, Role, RowsOrigin, lagrangian
+from .lagrangian import ROUNDING, ActiveRows, Constraint, Role, RowsOrigin, lagrangian, lagrangian_value
 from .multipliers import maximize_dual
 from .quadratic import Quadratic
 
 CANDIDATES = 10
 """Violated rows that are looked at for each one that is added."""
+
+MOST = 64
+"""The most rows that are added at once."""
 
 NEAR = 1e-2
 """A row stays in the program while it is this near its border, in units of its span, or has a weight that counts."""
@@ -44,11 +41,11 @@ NEAR = 1e-2
 SMALL = 1e-6
 """A weight that counts is above this share of the largest one."""
 
-SINGLE_ENTRIES = 200_000
-"""Where a quadratic is not convex, the rows added in a round have matrices of at most so many entries together."""
+SEARCHES = 25
+"""The most times that rows are added."""
 
-ENOUGH = 1e-3
-"""Where a quadratic is not convex, rounds end when one gains less than this share of what all have gained."""
+LITTLE = 1e-5
+"""Two additions in a row that gain less than this share of the bound's size are the last."""
 
 
 @checked
@@ -94,6 +91,14 @@ class PointwiseRows:
             raise InvalidInput(f"`low` must be below `high` in every row. Got {self.low[row]} and {self.high[row]} in row {row}.")
 
     @classmethod
+    def known(cls, features: FloatArray, low: FloatArray, high: FloatArray) -> PointwiseRows:
+        """Rows that were checked before: many, and looked at again and again."""
+        rows = object.__new__(cls)
+        for name, value in (("features", features), ("low", low), ("high", high)):
+            object.__setattr__(rows, name, value)
+        return rows
+
+    @classmethod
     def within(cls, features: FloatArray, low: float, high: float, offsets: FloatArray | None = None) -> PointwiseRows:
         """low <= offset_i + f_i'theta <= high; offsets are the values of a Q at which the class is anchored."""
         shift = np.zeros(len(features)) if offsets is None else offsets
@@ -103,6 +108,11 @@ class PointwiseRows:
         """How far each row is above its upper limit, then how far each is below its lower one, in units of its span (2 N,)."""
         values, span = self.features @ theta, self.high - self.low
         return np.concatenate([(values - self.high) / span, (self.low - values) / span])
+
+    def active(self, index: IntArray) -> ActiveRows:
+        """Some of the rows, each a quadratic of its own."""
+        low, high = self.low[index], self.high[index]
+        return ActiveRows(self.features[index], 0.5 * (low + high), 0.5 * (high - low))
 
     def averaged(self, index: IntArray, weights: FloatArray) -> Constraint:
         """The box averaged over some rows; its limit is raised by what rounding may have taken from it."""
@@ -130,6 +140,7 @@ class PointwiseBound:
     theta : array (m,) or None
         Where the last round ended, the maximizer as far as the rounds went; None where there is none.
     rounds : int
+        How often rows were added.
     violated_left : int
         How many rows theta breaks by more than the tolerance: the bound may be wider for want of them.
     largest_violation : float
@@ -172,15 +183,77 @@ class PointwiseBound:
         return self.certificate.check(tolerance)
 
 
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Multipliers of the quadratics and of some rows (index, weights), the bound that they prove, and where they lead.
+
+    searches: how often rows were added.
+    """
+
+    multipliers: FloatArray
+    index: IntArray
+    weights: FloatArray
+    bound: float
+    theta: FloatArray
+    searches: int
+
+
+def weigh_rows(
+    goal: Quadratic,
+    constraints: tuple[Constraint, ...],
+    rows: PointwiseRows,
+    before: Weighed,
+    *,
+    gap: float = 1e-8,
+    searches: int = SEARCHES,
+    tolerance: float = 1e-7,
+) -> Weighed:
+    """The best lower bound of a goal over quadratics and rows, from a solution with fewer rows: never a worse one.
+
+    Rows that the last minimizer breaks are added, those that count no more are dropped, until none is broken.
+    """
+    best, here, little = before, before, 0
+    for search in range(searches):
+        new = worst(rows, rows.violations(here.theta), tolerance, here.index, min(len(goal.a), MOST))
+        if not len(new):
+            break
+        index = np.concatenate([here.index, new])
+        active = rows.active(index)
+        # So much of the program's size is given to a new row at first.
+        size = float(here.multipliers @ np.abs([c.limit for c in constraints])) + float(here.weights @ _squares(rows, here.index))
+        first = 1e-3 * max(size, 1e-300) / len(new) / _squares(rows, new)
+        dual = maximize_dual(
+            goal, constraints, np.concatenate([here.multipliers, here.weights, first]), relative_gap=gap, rows=active
+        )
+        if dual is None:
+            break
+        count = len(constraints)
+        weights = dual.multipliers[count:]
+        shares = weights * active.half**2
+        away = np.abs(active.features @ dual.theta - active.middle)
+        counts = (shares > SMALL * shares.max()) | (away > (1 - NEAR) * active.half)
+        here = Weighed(dual.multipliers[:count], index[counts], weights[counts], dual.bound, dual.theta, search + 1)
+        gained = dual.bound - best.bound
+        little = little + 1 if gained <= LITTLE * (abs(dual.bound) + LITTLE * size) else 0
+        if gained > 0:
+            best = Weighed(dual.multipliers[:count], index, weights, dual.bound, dual.theta, search + 1)
+        if little > 1:
+            break
+    return best
+
+
+def _squares(rows: PointwiseRows, index: IntArray) -> FloatArray:
+    return np.asarray(0.25 * (rows.high[index] - rows.low[index]) ** 2)
+
+
 @checked
 def pointwise_bound(
     objective: FloatArray,
     constraints: tuple[Constraint, ...],
     rows: PointwiseRows,
     *,
-    rounds: int = 20,
+    rounds: int = SEARCHES,
     tolerance: float = 1e-7,
-    steps: int = 100,
 ) -> PointwiseBound:
     """A bound of max objective'theta over the quadratics, convex or not, and the rows. The quadratics alone must not be empty.
 
@@ -193,8 +266,6 @@ def pointwise_bound(
         The most rounds, each of which adds rows that are violated.
     tolerance : float
         A row counts as violated beyond this share of its span.
-    steps : int
-        The most iterations of the cone solver in a round.
 
     Returns
     -------
@@ -215,106 +286,70 @@ def pointwise_bound(
     if objective.ndim != 1 or rows.features.shape[1] != len(objective):
         raise InvalidInput(f"`features` must have {len(objective)} columns. Got {rows.features.shape[1]}.")
     whole(rounds, "rounds", least=0)
-    whole(steps, "steps", least=1)
-    stage = _stage(objective, constraints, rows, np.zeros(len(rows.features)), None)
-    if stage is None:
+    dual = maximize_dual(Quadratic.linear(objective), constraints, _first_multipliers(objective, constraints))
+    if dual is None:
         known = Certificate(objective, constraints, np.zeros(len(constraints)), math.inf, None, SolveStatus.UNBOUNDED)
     else:
-        known = _certificate(objective, stage)
-    return with_rows(known, rows, rounds=rounds, tolerance=tolerance, steps=steps)
+        inside = all(c.quadratic(dual.theta) <= c.limit for c in constraints)
+        status = SolveStatus.OPTIMAL if inside else SolveStatus.BOUND_ONLY
+        known = Certificate(objective, constraints, dual.multipliers, -dual.bound, dual.theta if inside else None, status)
+    return with_rows(known, rows, rounds=rounds, tolerance=tolerance)
 
 
-def with_rows(
-    known: Certificate, rows: PointwiseRows, *, rounds: int = 20, tolerance: float = 1e-7, steps: int = 100
-) -> PointwiseBound:
-    """The program of a certificate with the rows added: never a worse bound, and the same one where its point breaks no row.
-
-    Round by round, rows that the last maximizer breaks are added; a bound with some of the rows is a bound.
-    """
+def with_rows(known: Certificate, rows: PointwiseRows, *, rounds: int = SEARCHES, tolerance: float = 1e-7) -> PointwiseBound:
+    """The program of a certificate with the rows added: never a worse bound, and the same one where its point breaks no row."""
     c, constraints = known.objective, known.constraints
     if rows.features.shape[1] != len(c):
         raise InvalidInput(f"`features` must have {len(c)} columns. Got {rows.features.shape[1]}.")
-    best, weights, theta, done = known, np.zeros(len(rows.features)), known.point, 0
+    theta = known.point
     settled = theta is not None and known.status is SolveStatus.OPTIMAL and not (rows.violations(theta) > tolerance).any()
-    stage = None
-    if not settled and known.status is not SolveStatus.EMPTY and c.any():
-        stage = _first_stage(known, rows)
-    if stage is None:
-        return _result(best, weights, theta, done, rows, tolerance)
-    if stage.bound < best.bound:
-        best, weights = _certificate(c, stage), stage.weights
-    convex = all(_convex(constraint.quadratic) for constraint in constraints)
-    without, theta, proposal = best.bound, stage.theta, None
-    index = np.flatnonzero(stage.weights)
-    active = np.concatenate([index, index + len(weights)])
-    most = len(c) if convex else min(len(c), 1 + SINGLE_ENTRIES // len(c) ** 2)
-    for _ in range(rounds):
-        new = _worst(rows, rows.violations(theta), tolerance, active, most)
-        if not len(new):
-            break
-        active = np.concatenate([active, new])
-        proposal = _propose(c, stage, rows, active, steps) if convex else _weigh(c, stage, rows, active)
-        if proposal is None:
-            break
-        done += 1
-        if proposal.empty:
-            break
-        stage = _stage(c, constraints, rows, proposal.weights, proposal.multipliers)
-        if stage is None:
-            break
-        theta, gain = proposal.theta, best.bound - stage.bound
-        if gain > 0:
-            best, weights = _certificate(c, stage), stage.weights
-        if not convex and gain <= ENOUGH * (without - best.bound):
-            break
-        counts = stage.weights[active % len(weights)] > SMALL * stage.weights.max()
-        active = active[counts | (rows.violations(theta)[active] > -NEAR)]
-    # A set that is empty shows in the cone solver's verdict or, without one, in a bound that no point comes near.
-    if proposal is not None and (proposal.empty or (not convex and best.point is None)):
-        proof = _refutation(c, constraints, rows, proposal)
-        if proof is not None:
-            best, weights, theta = proof, proposal.weights, None
-    return _result(best, weights, theta, done, rows, tolerance)
+    first = None if settled or known.status is SolveStatus.EMPTY or not c.any() else _first(known, rows)
+    if first is None:
+        return _result(known, rows, None, theta, tolerance)
+    found = weigh_rows(Quadratic.linear(c), constraints, rows, first, searches=rounds, tolerance=tolerance)
+    if not len(found.index) or not -found.bound < known.bound:
+        return _result(known, rows, None, found.theta, tolerance)
+    return _result(_averaged_certificate(known, rows, found), rows, found, found.theta, tolerance)
 
 
-class _Stage(NamedTuple):
-    """The quadratics and the box averaged over rows (none where all weights are zero), and the best multipliers of both."""
-
-    constraints: tuple[Constraint, ...]
-    program: tuple[Constraint, ...]
-    weights: FloatArray
-    multipliers: FloatArray
-    bound: float
-    theta: FloatArray
-
-
-def _first_stage(known: Certificate, rows: PointwiseRows) -> _Stage | None:
-    """The known multipliers, made positive; where the quadratics bound nothing, with rows that are spread over all points."""
-    nothing = np.zeros(len(rows.features))
+def _first(known: Certificate, rows: PointwiseRows) -> Weighed | None:
+    """Where the search begins: the known multipliers, made positive; where the quadratics bound nothing, rows spread over all."""
+    c, constraints, nothing = known.objective, known.constraints, np.zeros(0, dtype=np.int64)
+    start = _first_multipliers(c, constraints)
     if known.status is not SolveStatus.UNBOUNDED:
-        first = np.maximum(known.multipliers, 1e-3 * _first_multipliers(known.objective, known.constraints))
-        return _stage(known.objective, known.constraints, rows, nothing, first)
-    everywhere = _spread(rows.features / (rows.high - rows.low)[:, None], len(known.objective))
-    nothing[everywhere] = 1 / len(everywhere)
-    return _stage(known.objective, known.constraints, rows, nothing, None)
+        dual = maximize_dual(Quadratic.linear(c), constraints, np.maximum(known.multipliers, 1e-3 * start))
+        return None if dual is None else Weighed(dual.multipliers, nothing, np.zeros(0), dual.bound, dual.theta, 0)
+    index = _spread(rows.features / (rows.high - rows.low)[:, None], len(c))
+    weights = 1 / _squares(rows, index) / len(index)
+    dual = maximize_dual(Quadratic.linear(c), constraints, np.concatenate([start, weights]), rows=rows.active(index))
+    if dual is None:
+        return None
+    count = len(constraints)
+    return Weighed(dual.multipliers[:count], index, dual.multipliers[count:], dual.bound, dual.theta, 0)
 
 
-def _stage(
-    c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, weights: FloatArray, first: FloatArray | None
-) -> _Stage | None:
-    """The best multipliers that Newton's method finds from the first ones, which include that of the averaged box."""
-    index = np.flatnonzero(weights)
-    program = (*constraints, rows.averaged(index, weights[index])) if len(index) else constraints
-    start = _first_multipliers(c, program)
-    if first is not None:
-        start = np.maximum(first, 1e-12 * start)
-    dual = maximize_dual(Quadratic.linear(c), program, start)
-    return None if dual is None else _Stage(constraints, program, weights, dual.multipliers, -dual.bound, dual.theta)
+def _averaged_certificate(known: Certificate, rows: PointwiseRows, found: Weighed) -> Certificate:
+    """The rows as one box, averaged with their weights; where it proves that nothing is left, the proof of that."""
+    c, total = known.objective, float(found.weights.sum())
+    program = (*known.constraints, rows.averaged(found.index, found.weights / total))
+    multipliers = np.append(found.multipliers, total)
+    value, _ = lagrangian_value(Quadratic.linear(c), program, multipliers)
+    if not _nearly_met(program, rows, found.theta):
+        # Over an empty set the path of the multipliers leads nowhere.
+        empty = _refutation(c, program, multipliers)
+        if empty is not None:
+            return empty
+    point = found.theta if all(q.quadratic(found.theta) <= q.limit for q in program) else None
+    size = abs(value) + float(np.abs(c) @ np.abs(found.theta))
+    close = point is not None and -value - float(c @ point) <= 1e-6 * size
+    return Certificate(c, program, multipliers, -value, point, SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY)
 
 
-def _row_multipliers(stage: _Stage) -> FloatArray:
-    """The multiplier of every row as a quadratic of its own."""
-    return stage.multipliers[-1] * stage.weights if len(stage.program) > len(stage.constraints) else stage.weights
+def _nearly_met(program: tuple[Constraint, ...], rows: PointwiseRows, theta: FloatArray) -> bool:
+    """Whether a point meets all constraints up to a thousandth."""
+    if not np.isfinite(theta).all() or (rows.violations(theta) > 1e-3).any():
+        return False
+    return all(q.quadratic(theta) <= q.limit + 1e-3 * (abs(q.limit) + abs(q.quadratic.a0)) for q in program)
 
 
 def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> FloatArray:
@@ -324,8 +359,9 @@ def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> Fl
     return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
 
 
-def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray, most: int) -> IntArray:
-    """Violated sides of rows to add: among the worst and the others, the most different ones."""
+def worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray, most: int) -> IntArray:
+    """Violated rows to add: among the worst and the others, the most different ones."""
+    excess = np.maximum(*np.split(excess, 2))
     broken = excess > tolerance
     broken[active] = False
     order = np.flatnonzero(broken)
@@ -334,7 +370,7 @@ def _worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: In
     if len(order) > shown:
         # Denser among the worst: rows near each other are violated alike, and the worst ones alone are often one cluster.
         order = order[np.unique((np.linspace(0, 1, shown) ** 2 * (len(order) - 1)).astype(np.int64))]
-    return order[_spread(excess[order, None] * rows.features[order % len(rows.features)], most)]
+    return order[_spread(excess[order, None] * rows.features[order], most)]
 
 
 def _spread(vectors: FloatArray, count: int) -> IntArray:
@@ -347,68 +383,15 @@ def _spread(vectors: FloatArray, count: int) -> IntArray:
     return np.asarray(pivots[:count], dtype=np.int64)
 
 
-class _Proposal(NamedTuple):
-    """A maximizer, multipliers (the last is that of the averaged box) and weights of the rows, which sum to one.
-
-    empty: the cone solver found the program infeasible; then the multipliers may prove that, and theta says nothing.
-    """
-
-    theta: FloatArray
-    multipliers: FloatArray
-    weights: FloatArray
-    empty: bool
-
-
-def _weigh(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray) -> _Proposal | None:
-    """Weights of the active rows by Newton's method, every row a quadratic of its own."""
-    index, count = np.unique(active % len(rows.features)), len(stage.constraints)
-    program = (*stage.constraints, *(rows.averaged(index[[i]], np.ones(1)) for i in range(len(index))))
-    start = 1e-3 * _first_multipliers(c, program)
-    # With the multipliers of the stage the matrix is positive definite; only what is convex may be raised without a look at it.
-    before = np.concatenate([stage.multipliers[:count], _row_multipliers(stage)[index]])
-    start = np.where([_convex(constraint.quadratic) for constraint in program], np.maximum(start, before), before)
-    dual = maximize_dual(Quadratic.linear(c), program, start, relative_gap=1e-7)
-    if dual is None:
-        return None
-    total = float(dual.multipliers[count:].sum())
-    weights = np.zeros(len(rows.features))
-    weights[index] = dual.multipliers[count:] / total
-    return _Proposal(dual.theta, np.append(dual.multipliers[:count], total), weights, empty=False)
-
-
-def _propose(c: FloatArray, stage: _Stage, rows: PointwiseRows, active: IntArray, steps: int) -> _Proposal | None:
-    """Weights of the active rows by the cone solver, where all quadratics are convex."""
-    # A side of a row is  sign f'theta <= sign limit.
-    index, sign = active % len(rows.features), np.where(active < len(rows.features), 1.0, -1.0)
-    half = 0.5 * (rows.high[index] - rows.low[index])
-    features = (sign / half)[:, None] * rows.features[index]
-    limits = sign / half * np.where(sign > 0, rows.high[index], rows.low[index])
-    solution = maximize_over_cones(c, stage.constraints, (features, limits), (stage.program, stage.multipliers), steps)
-    if solution is None:
-        return None
-    weights = np.zeros(len(rows.features))
-    np.add.at(weights, index, 0.5 * solution.row_multipliers / half**2)
-    # Interior points leave a trace of weight on every row: without it the bound is simpler, and tighter.
-    weights[weights < 1e-3 * SMALL * weights.max()] = 0.0
-    total = float(weights.sum())
-    if total == 0:
-        return None
-    return _Proposal(solution.theta, np.append(solution.multipliers, total), weights / total, solution.empty)
-
-
-def _refutation(
-    c: FloatArray, constraints: tuple[Constraint, ...], rows: PointwiseRows, proposal: _Proposal
-) -> Certificate | None:
+def _refutation(c: FloatArray, program: tuple[Constraint, ...], multipliers: FloatArray) -> Certificate | None:
     """The proof that the set is empty, if these multipliers lead to one: the least loss over all else exceeds its limit."""
-    place = next((j for j, constraint in enumerate(constraints) if constraint.role is Role.LOSS), None)
+    place = next((j for j, constraint in enumerate(program) if constraint.role is Role.LOSS), None)
     if place is None:
         return None
-    index = np.flatnonzero(proposal.weights)
-    program = (*constraints, rows.averaged(index, proposal.weights[index]))
     loss, others = program[place], program[:place] + program[place + 1 :]
-    shares = proposal.multipliers * np.array([max(abs(constraint.limit), 1e-300) for constraint in program])
+    shares = multipliers * np.array([max(abs(constraint.limit), 1e-300) for constraint in program])
     # A proof that hardly needs the loss has a small multiplier of it, which is kept from being too small to divide by.
-    scaled = proposal.multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
+    scaled = multipliers / (max(shares[place], 1e-6 * shares.max()) / max(abs(loss.limit), 1e-300))
     scaled = np.delete(scaled, place)
     direct = lagrangian(loss.quadratic, others, scaled)
     if direct is not None and direct.value > loss.limit:
@@ -419,24 +402,14 @@ def _refutation(
     return Certificate(c, program, np.insert(dual.multipliers, place, 1.0), dual.bound, None, SolveStatus.EMPTY)
 
 
-def _certificate(c: FloatArray, stage: _Stage) -> Certificate:
-    """The bound of a stage, with the end of the path of its multipliers where that is a point of the program."""
-    point, size = stage.theta, abs(stage.bound) + float(np.abs(c) @ np.abs(stage.theta))
-    inside = all(constraint.quadratic(point) <= constraint.limit for constraint in stage.program)
-    status = SolveStatus.OPTIMAL if inside and stage.bound - float(c @ point) <= 1e-6 * size else SolveStatus.BOUND_ONLY
-    return Certificate(c, stage.program, stage.multipliers, stage.bound, point if inside else None, status)
-
-
 def _result(
-    best: Certificate, weights: FloatArray, theta: FloatArray | None, done: int, rows: PointwiseRows, tolerance: float
+    best: Certificate, rows: PointwiseRows, found: Weighed | None, theta: FloatArray | None, tolerance: float
 ) -> PointwiseBound:
-    index = np.flatnonzero(weights)
+    index, weights, searches = np.zeros(0, dtype=np.int64), np.zeros(0), 0
+    if found is not None:
+        index, weights, searches = found.index, found.weights / found.weights.sum(), found.searches
+    if best.status is SolveStatus.EMPTY:
+        theta = None
     excess = np.zeros(0) if theta is None else rows.violations(theta)
     left, largest = int((excess > tolerance).sum()), float(excess.max(initial=-math.inf))
-    return PointwiseBound(best, index, weights[index], theta, done, left, largest)
-
-
-def _convex(q: Quadratic) -> bool:
-    """Whether no eigenvalue is negative beyond rounding."""
-    values = np.linalg.eigvalsh(0.5 * (q.A + q.A.T))
-    return bool(values[0] >= -1e-12 * len(values) * abs(values[-1]))
+    return PointwiseBound(best, index, weights, theta, searches, left, largest)

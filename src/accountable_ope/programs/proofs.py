@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..validation import FloatArray
 from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
+from .evidence import Evidence
 from .lagrangian import Constraint, lagrangian_value
 
 WELL_CONDITIONED = 1e-9
@@ -27,18 +28,24 @@ class Round:
 
     residual_bound: b, every |eps| at Q is at most this.
     variance:       V_n / n at Q is at most this, for the kernel.
+    observed:       no step in the data is larger at Q, one number per evidence.
     """
 
     residual_bound: float
     variance: float
+    observed: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint."""
+    """A Lagrangian bound: the rates q of the joint constraints (one array per evidence) and a multiplier for every constraint.
+
+    boxes: constraints beside those of the set, averaged over rows.
+    """
 
     rates: tuple[FloatArray, ...]
     multipliers: FloatArray
+    boxes: tuple[Constraint, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +76,9 @@ class Tightening:
 
     @property
     def level(self) -> float:
-        """U(b, V)^2 / n^2 at the last range and variance: the constant radius that the iteration amounts to."""
+        """U^2 / n^2 at the last steps and variance: the constant radius that the iteration amounts to."""
         last, evidence = self.rounds[-1], self.constraints.evidence[0]
-        return evidence.bound(last.residual_bound, last.variance / evidence.count)
+        return evidence.bound(evidence.steps(last.residual_bound, last.observed[0]), last.variance / evidence.count)
 
     def summary(self) -> str:
         """In words, how far the iteration came."""
@@ -88,22 +95,48 @@ class Tightening:
 def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBounds:
     """What the proofs of a step say, given what was known."""
     squares = feasible.squares(known)
+    around = ellipsoids_around(
+        (feasible.constraints(squares, proof.rates, proof.boxes), proof.multipliers) for proof in step.range
+    )
     variances = []
     for evidence, before, proof in zip(feasible.evidence, known.variances, step.variances, strict=True):
-        largest = before
+        roots = [root_variance(evidence, each) for each in around]
         if proof is not None:
-            value, _ = lagrangian_value(evidence.variance_goal(), feasible.constraints(squares, proof.rates), proof.multipliers)
-            hidden = feasible.radius * evidence.missed[1] + evidence.gap[1]
-            largest = min(before, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * evidence.count**2)
-        variances.append(largest)
-    bound = known.residual_bound
-    ellipsoids = ellipsoids_around((feasible.constraints(squares, proof.rates), proof.multipliers) for proof in step.range)
-    if ellipsoids:
-        bound = min(bound, feasible.range.over(ellipsoids, feasible.radius))
-    reduced = (
-        min(v, evidence.count * (bound * evidence.reach) ** 2) for v, evidence in zip(variances, feasible.evidence, strict=True)
+            constraints = feasible.constraints(squares, proof.rates, proof.boxes)
+            value, _ = lagrangian_value(evidence.variance_goal(), constraints, proof.multipliers)
+            roots.append(math.sqrt(max(-value, 0.0)))
+        hidden = feasible.radius * evidence.missed[1] + evidence.gap[1] if any(evidence.missed) else evidence.gap[1]
+        variances.append(min([before, *((root + hidden) ** 2 * evidence.count**2 for root in roots)]))
+    bound, residuals = known.residual_bound, None
+    if around:
+        bound = min(bound, feasible.range.over(around, feasible.radius))
+        residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.radius)
+    found = feasible.reduced(bound, variances, residuals, known.round + 1)
+    return replace(found, observed=tuple(map(min, found.observed, known.observed)))
+
+
+def root_variance(evidence: Evidence, around: Ellipsoid) -> float:
+    """sqrt(V_n) / n of the seen part is at most this over the ellipsoid {||L'(theta - c)|| <= r}.
+
+    It is the length of a vector that is affine in theta: sqrt V(theta) <= sqrt V(c) + r sqrt(lambda_max(L^{-1} B L^{-T})), B the
+    matrix of V.
+    """
+    from scipy.linalg import solve_triangular
+
+    variance, m = evidence.variance, len(evidence.variance.a)
+    center = around.center[:m]
+    here = variance(center)
+    size = (
+        abs(variance.a0)
+        + float(np.abs(center) @ np.abs(variance.A) @ np.abs(center))
+        + 2 * float(np.abs(variance.a) @ np.abs(center))
     )
-    return KnownBounds(bound, tuple(reduced), known.round + 1)
+    B = np.zeros_like(around.factor)
+    B[:m, :m] = variance.A
+    half = solve_triangular(around.factor, B, lower=True, check_finite=False)
+    turned = solve_triangular(around.factor, half.T, lower=True, check_finite=False)
+    top = float(np.linalg.eigvalsh(0.5 * (turned + turned.T))[-1])
+    return math.sqrt(max(here, 0.0) + 1e-12 * m * size) + around.radius * math.sqrt(max(top, 0.0)) * (1 + 1e-9)
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:

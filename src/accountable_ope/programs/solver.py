@@ -16,6 +16,7 @@ from ..validation import FloatArray, same_size
 from .certificate import NOTHING, Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
+from .envelope import Steps
 from .evidence import widened
 from .extreme import FeasibleSet, extreme_value, least_correction
 from .lagrangian import Constraint, LossOrigin, Role
@@ -178,7 +179,7 @@ def _least_with_unseen(constraints: ConstraintSet, root: float) -> LeastNormFoun
 def _limit(constraints: ConstraintSet) -> float:
     """What the loss is held to, for evidence that is one number."""
     evidence = constraints.evidence[0]
-    return evidence.limit(evidence.bound(0.0, 0.0) * evidence.count**2, 0.0)[1]
+    return evidence.limit(evidence.bound(Steps.within(0.0), 0.0) * evidence.count**2, 0.0)[1]
 
 
 def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None) -> Solution:
@@ -218,15 +219,11 @@ def _both_or_empty(upper: Certificate, lower: Certificate) -> tuple[Certificate,
 
 
 def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None) -> Solution:
-    """With rows, boxes averaged over the points where the ends break them join the set, and the rounds run once more."""
+    """With rows, values are bounded at each point in every round."""
+    if rows is not None:
+        constraints = replace(constraints, values=rows)
     upward, downward = constraints.objectives(objective)
     inside = constraints.inside
     upper, lower, tightening = tighten(constraints, upward, downward, inside)
-    if rows is not None and upper.status is not SolveStatus.EMPTY:
-        broken = [with_rows(end, rows).certificate for end in (upper, lower)]
-        boxes = [c for end in broken for c in end.constraints if c.role is Role.BOX and c not in constraints.others]
-        if boxes:
-            constraints = replace(constraints, rows=tuple(boxes))
-            upper, lower, tightening = tighten(constraints, upward, downward, inside)
     least_loss = constraints.evidence[0].squared(inside[: len(constraints.penalized)])
     return Solution(constraints, upper, lower, least_loss, tightening=tightening)

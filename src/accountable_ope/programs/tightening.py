@@ -15,38 +15,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..validation import FloatArray
+from ..validation import FloatArray, IntArray
 from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet, KnownBounds
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, difference
 from .lagrangian import Constraint, Role, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
+from .pointwise import Weighed, weigh_rows
 from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
 from .quadratic import Quadratic
+from .row_boxes import KnownBoxes
 
 ROUNDS = 8
 REFINEMENTS = 3
+BROKEN = 1e-4
+"""A row counts as broken beyond this share of its span."""
+
 ENOUGH = 0.01
 """A round that shrinks neither the range nor a variance by this share is the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
+    """Multipliers of the constraints (proof.boxes last), the bound they prove, and the rows behind the boxes."""
+
     proof: Proof
     constraints: tuple[Constraint, ...]
     dual: DualSolution
     middle: tuple[float, ...]
+    rows: tuple[IntArray, FloatArray]
 
     @property
     def totals(self) -> tuple[float, ...]:
         """The multipliers of each evidence, added up over its rates."""
         ends = np.cumsum([len(rates) for rates in self.proof.rates])
         return tuple(float(part.sum()) for part in np.split(self.proof.multipliers, ends)[: len(ends)])
+
+    @property
+    def others(self) -> FloatArray:
+        """The multipliers of variances, ball and box."""
+        losses = sum(len(rates) for rates in self.proof.rates)
+        return self.proof.multipliers[losses : len(self.proof.multipliers) - len(self.proof.boxes)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +69,23 @@ class _Hints:
 
     ends: tuple[_Solved | None, _Solved | None]
     variances: tuple[_Solved | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What a round begins with: the set, its squared envelopes, a point of small loss, and boxes at rows, if any."""
+
+    feasible: ConstraintSet
+    squares: tuple[SquaredEnvelope, ...]
+    inside: FloatArray
+    rows: KnownBoxes | None = None
+    boxes: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> _Setting:
+        boxes = feasible.boxes
+        rows = None if boxes is None else boxes.known(known.residual_bound, feasible.radius, known.round)
+        return cls(feasible, feasible.squares(known), inside, rows)
 
 
 def tighten(
@@ -72,9 +103,9 @@ def tighten(
     rate = 0.0
     hints = _Hints((None, None), tuple(None for _ in feasible.evidence))
     for number in range(rounds):
-        squares = feasible.squares(known)
+        setting = _Setting.of(feasible, known, inside)
         goals = (upward, downward) if empty is None else ()
-        solved = [_solve(Quadratic.linear(c), feasible, squares, inside, hint=hints.ends[k]) for k, c in enumerate(goals)]
+        solved = [_solve(Quadratic.linear(c), setting, hint=hints.ends[k]) for k, c in enumerate(goals)]
         for k, solution in enumerate(solved):
             if solution is not None:
                 certificate, before = _certificate(goals[k], solution, inside), best[k]
@@ -82,10 +113,10 @@ def tighten(
                     best[k] = certificate
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count))
+        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.observed))
         if len(here) < 2 or number + 1 == rounds or _crossed(best):
             break
-        step, variances = _shrink(feasible, squares, inside, here, hints.variances)
+        step, variances = _shrink(setting, here, hints.variances)
         shrunk = after(feasible, known, step)
         if not _smaller(shrunk, known):
             break
@@ -93,7 +124,7 @@ def tighten(
         steps.append(step)
         known = shrunk
     upper, lower = best
-    if upper is not None and lower is not None and _crossed(best):
+    if empty is None and upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
     tightening = Tightening(feasible, tuple(history), tuple(steps), rate, _identification(feasible.evidence[0], rate))
     if empty is not None:
@@ -102,19 +133,21 @@ def tighten(
 
 
 def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
-    """A proof that no theta meets a joint constraint within ball and box, or None."""
-    for index, squared in enumerate(feasible.squares(known)):
+    """A proof that no theta meets a joint constraint within variances, ball and box, or None."""
+    squares = feasible.squares(known)
+    others = (*feasible.variances(squares), *feasible.others)
+    for index, squared in enumerate(squares):
         evidence = feasible.evidence[index]
         variance = evidence.variance(inside[: len(evidence.variance.a)]) * evidence.count**2
         loss = feasible.loss(index, squared, squared.touching(variance).rate if feasible.joint else 0.0)
-        if loss.quadratic(inside) <= loss.limit or not feasible.others:
+        if all(c.quadratic(inside) <= c.limit for c in (loss, *others)):
             continue
         size = max(abs(loss.quadratic(inside)), abs(loss.limit))
-        start = np.array([size / max(c.limit, 1e-300) for c in feasible.others])
-        dual = maximize_dual(loss.quadratic, feasible.others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
+        start = np.array([size / max(c.limit, 1e-300) for c in others])
+        dual = maximize_dual(loss.quadratic, others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
         if dual is not None and dual.bound > loss.limit:
             multipliers = np.concatenate([[1.0], dual.multipliers])
-            return Certificate(inside * 0, (loss, *feasible.others), multipliers, dual.bound, None, SolveStatus.EMPTY)
+            return Certificate(inside * 0, (loss, *others), multipliers, dual.bound, None, SolveStatus.EMPTY)
     return None
 
 
@@ -124,7 +157,7 @@ def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quad
     if prove_empty(feasible, known, inside) is not None:
         return None
     largest = feasible.range.largest_value
-    solved = _solve(ball, feasible, feasible.squares(known), inside, absolute_gap=1e-10 * largest**2)
+    solved = _solve(ball, _Setting(feasible, feasible.squares(known), inside), absolute_gap=1e-10 * largest**2)
     if solved is None:
         return LeastNormFound(0.0)
     least = math.sqrt(max(solved.dual.bound, 0.0))
@@ -134,51 +167,82 @@ def least_norm_of_rounds(feasible: ConstraintSet, inside: FloatArray, ball: Quad
 
 
 def _solve(
-    goal: Quadratic,
-    feasible: ConstraintSet,
-    squares: Sequence[SquaredEnvelope],
-    inside: FloatArray,
-    gap: float = 1e-6,
-    absolute_gap: float = 0.0,
-    hint: _Solved | None = None,
+    goal: Quadratic, setting: _Setting, gap: float = 1e-6, absolute_gap: float = 0.0, hint: _Solved | None = None
 ) -> _Solved | None:
-    """The best Lagrangian bound of a goal; the rates q are moved to where they count most.
+    """The best Lagrangian bound of a goal; the rates q are moved to where they count most, and rows added that are broken.
 
     hint: a solution of the same goal in the round before, from which to begin.
     """
-    pairs = zip(feasible.evidence, squares, strict=True)
-    choices = [_first_rates(evidence, squared, inside, feasible.joint) for evidence, squared in pairs]
+    feasible, rows = setting.feasible, None if setting.rows is None else setting.rows.rows
+    pairs = zip(feasible.evidence, setting.squares, strict=True)
+    choices = [_first_rates(evidence, squared, setting.inside, feasible.joint) for evidence, squared in pairs]
     start: FloatArray | None = None
-    if hint is not None:
-        start = np.concatenate(
-            [np.full(len(rates), total / len(rates)) for rates, total in zip(choices, hint.totals, strict=True)]
-            + [hint.proof.multipliers[len(hint.proof.multipliers) - len(feasible.others) :]]
-        )
     best: _Solved | None = None
-    for attempt in range(REFINEMENTS if feasible.joint else 1):
-        constraints = feasible.constraints(squares, choices)
+    for attempt in range(REFINEMENTS if feasible.joint else 2):
+        constraints = feasible.constraints(setting.squares, choices, setting.boxes)
         if start is None:
-            start = _first_multipliers(goal, constraints, inside, feasible.radius)
-        wanted = gap if attempt else max(gap, 1e-3)
-        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap)
+            start, index = _first_start(goal, constraints, setting, choices, hint)
+        wanted, count = gap if attempt else max(gap, 1e-3), len(constraints)
+        active = None if rows is None or not len(index) else rows.active(index)
+        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap, rows=active)
         if dual is None:
             return best
-        middle, begin, position = [], [], 0
-        for rates in choices:
-            weights = dual.multipliers[position : position + len(rates)]
-            total = float(weights.sum())
-            middle.append(float(weights @ rates) / total)
-            begin.append(np.array([0.2, 0.6, 0.2]) * total)
-            position += len(rates)
-        start = np.concatenate([*begin, dual.multipliers[position:]])
-        gained = math.inf if best is None else dual.bound - best.dual.bound
+        found = Weighed(dual.multipliers[:count], index, dual.multipliers[count:], dual.bound, dual.theta, 0)
+        if rows is not None and attempt:
+            found = weigh_rows(goal, constraints, rows, found, gap=wanted, tolerance=BROKEN)
+        solved = _settled(goal, setting, choices, constraints, found)
+        gained = math.inf if best is None else solved.dual.bound - best.dual.bound
         if best is None or gained > 0:
-            best = _Solved(Proof(tuple(choices), dual.multipliers), constraints, dual, tuple(middle))
-        if gained <= max(gap, 1e-4) * abs(dual.bound) + absolute_gap and attempt > 0:
+            best = solved
+        if gained <= max(gap, 1e-4) * abs(solved.dual.bound) + absolute_gap and attempt > 0:
             break
-        # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
-        choices = [np.array([q / 1.25, q, 1.25 * q]) for q in middle]
+        if feasible.joint:
+            # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
+            choices = [np.array([q / 1.25, q, 1.25 * q]) for q in solved.middle]
+        losses = [np.full(len(rates), 1 / len(rates)) if len(rates) != 3 else np.array([0.2, 0.6, 0.2]) for rates in choices]
+        shared = [share * total for share, total in zip(losses, solved.totals, strict=True)]
+        first = sum(len(rates) for rates in solved.proof.rates)
+        start, index = np.concatenate([*shared, found.multipliers[first:], found.weights]), found.index
     return best
+
+
+def _settled(
+    goal: Quadratic, setting: _Setting, choices: Sequence[FloatArray], constraints: tuple[Constraint, ...], found: Weighed
+) -> _Solved:
+    """The solution with its rows as averaged boxes, and the mean rate of every evidence."""
+    middle, position = [], 0
+    for rates in choices:
+        weights = found.multipliers[position : position + len(rates)]
+        middle.append(float(weights @ rates) / float(weights.sum()))
+        position += len(rates)
+    boxes, multipliers, dual = setting.boxes, found.multipliers, DualSolution(found.multipliers, found.bound, found.theta)
+    if setting.rows is not None and len(found.index):
+        averaged, totals = setting.rows.averaged(found.index, found.weights)
+        boxes, constraints, multipliers = (*boxes, *averaged), (*constraints, *averaged), np.append(multipliers, totals)
+        value, _ = lagrangian_value(goal, constraints, multipliers)
+        dual = DualSolution(multipliers, value, found.theta)
+    proof = Proof(tuple(choices), multipliers, boxes)
+    return _Solved(proof, constraints, dual, tuple(middle), (found.index, found.weights))
+
+
+def _first_start(
+    goal: Quadratic,
+    constraints: tuple[Constraint, ...],
+    setting: _Setting,
+    choices: Sequence[FloatArray],
+    hint: _Solved | None,
+) -> tuple[FloatArray, IntArray]:
+    """Multipliers to begin with, those of rows last, and which rows: those of the round before, where there was one."""
+    first = _first_multipliers(goal, constraints, setting.inside, setting.feasible.radius)
+    if hint is None:
+        return first, np.zeros(0, dtype=np.int64)
+    losses = [np.full(len(rates), total / len(rates)) for rates, total in zip(choices, hint.totals, strict=True)]
+    start = np.concatenate([*losses, hint.others])
+    start = np.append(start, 1e-3 * first[len(start) :])  # boxes are new in every round
+    if setting.rows is None:
+        return start, np.zeros(0, dtype=np.int64)
+    index, weights = hint.rows
+    return np.append(start, weights), index
 
 
 def _first_rates(evidence: Evidence, squared: SquaredEnvelope, inside: FloatArray, joint: bool) -> FloatArray:
@@ -201,23 +265,28 @@ def _first_multipliers(goal: Quadratic, constraints: Sequence[Constraint], insid
 
 
 def _shrink(
-    feasible: ConstraintSet,
-    squares: Sequence[SquaredEnvelope],
-    inside: FloatArray,
-    ends: Sequence[_Solved],
-    hints: Sequence[_Solved | None],
+    setting: _Setting, ends: Sequence[_Solved], hints: Sequence[_Solved | None]
 ) -> tuple[Step, tuple[_Solved | None, ...]]:
-    """Proofs of the variances and of the range of the set that the constraints of this round leave."""
+    """Proofs of the variances, of the range and of the residuals of the set that the constraints of this round leave.
+
+    The boxes that decide the ends are constraints like others here.
+    """
+    feasible, size = setting.feasible, len(setting.inside)
+    inner = replace(setting, rows=None, boxes=tuple(box for end in ends for box in end.proof.boxes))
     solved = tuple(
-        _solve(evidence.variance_goal(), feasible, squares, inside, gap=1e-3, hint=hint)
+        _solve(evidence.variance_goal(), inner, gap=1e-3, hint=hint)
         for evidence, hint in zip(feasible.evidence, hints, strict=True)
     )
     around = [*ends, *(solution for solution in solved if solution is not None)]
     ellipsoids = ellipsoids_around((solution.constraints, solution.proof.multipliers) for solution in around)
-    for direction in feasible.range.extremes(ellipsoids) if ellipsoids else ():  # where the range is decided, one of its own
-        farthest = _solve(Quadratic.linear(_padded(direction, len(inside))), feasible, squares, inside, gap=1e-2)
-        if farthest is not None:
-            around.append(farthest)
+    if ellipsoids:  # where range and residuals are decided, ellipsoids of their own
+        directions = list(feasible.range.extremes(ellipsoids))
+        scales = () if feasible.steps is None else (each.scale for each in feasible.evidence)
+        directions += [feasible.steps.farthest(ellipsoids, scale) for scale in scales if feasible.steps and scale is not None]
+        for direction in directions:
+            farthest = _solve(Quadratic.linear(_padded(direction, size)), inner, gap=1e-2)
+            if farthest is not None:
+                around.append(farthest)
     variances = tuple(None if solution is None else solution.proof for solution in solved)
     return Step(variances, tuple(solution.proof for solution in around)), solved
 
@@ -229,8 +298,8 @@ def _crossed(best: Sequence[Certificate | None]) -> bool:
 
 
 def _smaller(after: KnownBounds, before: KnownBounds) -> bool:
-    pairs = zip((after.residual_bound, *after.variances), (before.residual_bound, *before.variances), strict=True)
-    return any(new < (1 - ENOUGH) * old for new, old in pairs)
+    news, olds = ((each.residual_bound, *each.variances, *each.observed) for each in (after, before))
+    return any(new < (1 - ENOUGH) * old for new, old in zip(news, olds, strict=True))
 
 
 def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> Certificate:

@@ -50,7 +50,7 @@ class Cut:
         return CutSums(w @ columns / n, squares, n, float(np.abs(w).sum()), float(np.linalg.norm(w)))
 
 
-def cut_evidence(sums: CutSums, envelope: Envelope, gap: float) -> Evidence:
+def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evidence:
     """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`."""
     n = sums.count
     return Evidence(
@@ -59,7 +59,9 @@ def cut_evidence(sums: CutSums, envelope: Envelope, gap: float) -> Evidence:
         variance=_quadratic(sums.squares),
         count=n,
         reach=1.0,
+        mass=sums.length**2,
         envelope=envelope,
+        scale=np.abs(cut.weights),
         gap=(gap * sums.absolute / n, gap * sums.length / n),
     )
 

@@ -1,41 +1,63 @@
-"""The envelopes of the theorems: Theorem B mixed over rates, and Theorem D for symmetric residuals."""
+"""The envelopes of the theorems: Theorems A and B' mixed over rates, and Theorem D for symmetric residuals."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from ..programs.envelope import Steps
 from ..validation import FloatArray, frozen
 from .martingale import gaussian_mixture, psi_exponential
+
+ATOMS = ((1.0, 0.6), (1.5, 0.25), (2.25, 0.15))
+"""Rates of Theorem A, in units of the best one at the planned number of rows, and their weights."""
+
+AZUMA_SHARE = 0.2
+"""The weight of Theorem A in the mixture."""
+
+TOP = 0.3
+"""The weight of the largest rate among those of Theorem B', which serves a small variance."""
+
+CEILING = 0.99
+"""The largest rate in units of 1/b."""
 
 
 @dataclass(frozen=True, eq=False)
 class RateMixture:
-    """Theorem B mixed over finitely many rates l_j fixed in advance, with weights pi_j of sum at most 1.
+    """Theorems B' and A mixed over finitely many rates l_j fixed in advance, with weights pi_j of sum at most 1.
 
-    sum_j pi_j cosh(l_j ||S_n||) exp(-psi_E(l_j b) V_n / b^2), over the j with l_j b < 1, is a supermartingale that starts at or
-    below 1, so it stays below 1/delta for all n with probability 1 - delta; U(b, V) is the s at which it reaches 1/delta. Every
-    term falls when b or V grows, since psi_E(x)/x^2 increases: U is non-decreasing in both. The logarithm of the sum is jointly
-    convex in (s, V), so U is concave in V.
+        sum_j pi_j cosh(l_j ||S_n||) exp(-psi_E(l_j a) V_n / a^2)                over the j with l_j b < 1      (B')
+      + sum_k pi_k cosh(l_k ||S_n||) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8)                                    (A)
+
+    for the largest step a that was observed: a supermartingale that starts at or below 1 lies above it, since
+    psi_E(l ||d_i||) <= ||d_i||^2 psi_E(l a) / a^2. So it stays below 1/delta for all n with probability 1 - delta; U(b, a, V) is
+    the s at which it reaches 1/delta. Every term falls when b, a, w or V grows, since psi_E(x)/x^2 increases: U is non-decreasing
+    in all of them. The logarithm of the sum is jointly convex in (s, V), so U is concave in V.
     """
 
     rates: FloatArray
     weights: FloatArray
     delta: float
+    azuma_rates: FloatArray = field(default_factory=lambda: np.zeros(0))
+    azuma_weights: FloatArray = field(default_factory=lambda: np.zeros(0))
     follows_variance: ClassVar[bool] = True
 
-    def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        b, v = residual_bound, np.atleast_1d(np.asarray(variance, dtype=np.float64))
-        usable = self.rates * b < 1
-        if b == 0:
+    def bound(self, steps: Steps, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        v = np.atleast_1d(np.asarray(variance, dtype=np.float64))
+        if steps.largest == 0:
             return np.zeros_like(v), np.zeros_like(v)
-        if not usable.any():
-            return np.full_like(v, math.inf), np.zeros_like(v)
+        usable = self.rates * steps.largest < 1
         rates, log_weights = self.rates[usable], np.log(self.weights[usable])
-        cost = psi_exponential(rates * b) / b**2
+        cost = step_cost(rates, min(steps.observed, steps.largest))
+        if math.isfinite(steps.squares) and len(self.azuma_rates):
+            rates = np.concatenate([rates, self.azuma_rates])
+            log_weights = np.append(log_weights, np.log(self.azuma_weights) - self.azuma_rates**2 * steps.squares / 8)
+            cost = np.append(cost, np.zeros(len(self.azuma_rates)))
+        if not len(rates):
+            return np.full_like(v, math.inf), np.zeros_like(v)
         goal = math.log(1 / self.delta)
         # One rate alone bounds s from above; from there Newton's method for a convex function never steps over the root.
         s = np.min((goal + math.log(2) - log_weights + cost * v[:, None]) / rates, axis=1)
@@ -47,6 +69,16 @@ class RateMixture:
                 break
         _, in_s, in_v = _log_sum(s, v, rates, log_weights, cost, goal)
         return s * (1 + 1e-12), in_v / in_s
+
+
+def step_cost(rates: FloatArray, observed: float) -> FloatArray:
+    """psi_E(l a) / a^2 for every rate l; l^2 / 2 in the limit of small steps."""
+    x = rates * observed
+    small = x < 1e-3
+    series = rates**2 * (0.5 + x / 3 + x**2 / 4 + x**3 / 5 + x**4 / 6)
+    if small.all():
+        return np.asarray(series)
+    return np.where(small, series, psi_exponential(x) / observed**2)
 
 
 def _log_sum(
@@ -63,27 +95,35 @@ def _log_sum(
     return value, (share * rates * np.tanh(grown)).sum(axis=1), (share * cost).sum(axis=1)
 
 
-def rate_mixture(residual_bound: float, planned: int, delta: float, count: int = 64) -> RateMixture:
-    """Rates between 1.5 / sqrt(planned) and 0.97 in units of 1/b: from a variance of about b^2 per row down to none.
+def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:
+    """Rates between 1.5 / sqrt(planned) and 0.99 in units of 1/b: from a variance of about b^2 per row down to none.
 
-    Half of the weight is spread evenly over the logarithms, half leans toward the largest rates, where a small variance needs
-    it. In units of the range b the rates depend on `planned` alone, and U(b, V) = b u(V / b^2) with u(x)^2 / x falling: a larger
-    declared range never lowers the bound.
+    Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a fifth of
+    all weight, at rates near sqrt(2 log(2 / (delta / 5)) / B), B = planned b^2 / 4. In units of the range b all of them depend on
+    `planned` and delta alone.
     """
-    rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), 0.97, count)
-    leaning = rates**2 / np.sum(rates**2)
-    return RateMixture(frozen(rates / residual_bound), frozen(0.5 / count + 0.5 * leaning), delta)
+    rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), CEILING, count)
+    weights = np.full(count, (1 - TOP) / count)
+    weights[-1] += TOP
+    best = math.sqrt(8 * math.log(2 / (AZUMA_SHARE * delta)) / planned)
+    return RateMixture(
+        frozen(rates / step_range),
+        frozen((1 - AZUMA_SHARE) * weights),
+        delta,
+        frozen(np.array([best * rate / step_range for rate, _ in ATOMS])),
+        frozen(np.array([AZUMA_SHARE * weight for _, weight in ATOMS])),
+    )
 
 
 @dataclass(frozen=True)
 class SymmetricEnvelope:
-    """Theorem D: U(b, V)^2 = f_rho(V), whatever the range, where residuals are symmetric about 0 given the past."""
+    """Theorem D: U^2 = f_rho(V), whatever the range, where residuals are symmetric about 0 given the past."""
 
     rho: float
     delta: float
     follows_variance: ClassVar[bool] = True
 
-    def bound(self, residual_bound: float, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bound(self, steps: Steps, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         v = np.atleast_1d(np.asarray(variance, dtype=np.float64))
         squared = gaussian_mixture(v, self.rho, self.delta)
         slope = 2 * (math.log(1 / self.delta) + 0.5 * np.log1p(v / self.rho)) + 1

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.statements import Guarantee
@@ -178,8 +180,8 @@ class RadiusRule:
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
         cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
         sums = None if cut is None else cut.sums(member.system)
-        if sums is not None:
-            found.append(cut_evidence(sums, self.envelope(prior, sums.count, share), member.residual_gap))
+        if cut is not None and sums is not None:
+            found.append(cut_evidence(sums, cut, self.envelope(prior, sums.count, share), member.residual_gap))
         return Grounds(tuple(found), statistic, "range", RowSums(cut=sums))
 
     def _uses(self, member: Member) -> str:
@@ -200,7 +202,9 @@ def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelo
         variance=statistic.variance(),
         count=statistic.count,
         reach=math.sqrt(statistic.kernel_supremum),
+        mass=(statistic.kappa_variance * statistic.count) ** 2,
         envelope=envelope,
+        scale=np.sqrt(member.kernel.diagonal(member.system.points)) if envelope.follows_variance else None,
         missed=(statistic.missed, statistic.missed_variance),
         gap=(gap * statistic.kappa, gap * statistic.kappa_variance),
         rounding=member.rounding,

@@ -12,10 +12,11 @@ from ..problem.assumptions import RelativeNorm
 from ..radii.registry import Approach, LossKind, Rests
 from .consistency import require, same
 from .dual import Bound, Form, least_value
-from .ranges import ellipsoid
-from .record import EndRecord
+from .ranges import ellipsoid, root_variance
+from .record import EndRecord, RoundRecord
 from .sets import ClassSet, Known, Refuted, ball_radius
 from .sets import root_of as _root
+from .theorems import NO_STEPS
 
 TOLERANCE = 1e-6
 """How far a reported number may lie from the one that is proved, in units of its size: the rounding of two ways to compute it."""
@@ -78,13 +79,15 @@ def prove_class(constraints: ClassSet) -> ClassProof:
     require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
     empty = part.upper.status == "EMPTY"
     evidence = constraints.evidence[0]
-    uses, level = constraints.uses, evidence.level(0.0, 0.0)
+    uses, level = constraints.uses, evidence.level(NO_STEPS, 0.0)
     if constraints.follows_variance:
         last = known[-1]
         uses = f"range {last.residual_bound:.3g}"
-        level = evidence.level(last.residual_bound, last.variances[0] / evidence.count**2)
+        steps = evidence.steps(last.residual_bound, last.observed[0])
+        level = evidence.level(steps, last.variances[0] / evidence.count**2)
     if empty and constraints.follows_variance:
-        level = evidence.level(constraints.widths.over_ball(constraints.radius), evidence.variance(part.inside))
+        steps = evidence.steps(constraints.widths.over_ball(constraints.radius))
+        level = evidence.level(steps, evidence.variance(part.inside))
     _check_misfit(constraints, _check_least_loss(constraints, known, level), empty=empty)
     _check_identification(constraints)
     added = constraints.added
@@ -107,21 +110,23 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
         return known
     require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
     evidence = constraints.evidence
-    for step in part.steps:
+    for step, claimed in zip(part.steps, part.rounds[1:], strict=True):
         before, variances = known[-1], []
         require(len(step.variances) == len(evidence), "its rounds do not fit their proofs")
-        for index, (each, largest, terms) in enumerate(zip(evidence, before.variances, step.variances, strict=True)):
-            if terms is not None:
-                bounds, multipliers = constraints.bounds(terms, known)
-                value = least_value(constraints.variance_goal(index), bounds, multipliers)
-                hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
-                largest = min(largest, (math.sqrt(max(-value, 0.0)) + hidden) ** 2 * each.count**2)
-            variances.append(largest)
         around = [ellipsoid(*constraints.bounds(terms, known)) for terms in step.range]
         found = [each for each in around if each is not None]
+        for index, (each, largest, terms) in enumerate(zip(evidence, before.variances, step.variances, strict=True)):
+            roots = [root_variance(each.variance, one) for one in found]
+            if terms is not None:
+                bounds, multipliers = constraints.bounds(terms, known)
+                roots.append(_root(-least_value(constraints.variance_goal(index), bounds, multipliers)))
+            hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
+            variances.append(min([largest, *((root + hidden) ** 2 * each.count**2 for root in roots)]))
         b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
-        reduced = (min(v, each.count * (b * each.reach) ** 2) for v, each in zip(variances, evidence, strict=True))
-        known.append(Known(b, tuple(reduced)))
+        reduced = (min(v, b**2 * each.mass) for v, each in zip(variances, evidence, strict=True))
+        known.append(Known(b, tuple(reduced), _observed(constraints, before, claimed, b)))
+    begun = tuple(claimed.observed for claimed in part.rounds[:1])
+    require(begun == (known[0].observed,) or _all_near(begun[0], known[0].observed), "the steps of the first round are others")
     settled = []
     for claimed, proved in zip(part.rounds, known, strict=True):
         # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
@@ -129,6 +134,20 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
         near(claimed.variance, proved.variances[0] / evidence[0].count, "the variance in a round")
         settled.append(proved)
     return settled
+
+
+def _observed(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float) -> tuple[float, ...]:
+    """The largest step in the data, one per martingale: a maximum over rows, which only the data tell, as they do the sums."""
+    evidence = constraints.evidence
+    require(len(claimed.observed) == len(evidence), "its rounds do not fit their proofs")
+    require(all(0 <= a <= math.inf for a in claimed.observed), "a step in the data is not a length")
+    return tuple(
+        min(a, largest, b * each.reach) for a, largest, each in zip(claimed.observed, before.observed, evidence, strict=True)
+    )
+
+
+def _all_near(claimed: Sequence[float], derived: Sequence[float]) -> bool:
+    return len(claimed) == len(derived) and all(abs(a - b) <= TOLERANCE * abs(b) for a, b in zip(claimed, derived, strict=True))
 
 
 def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequence[Known]) -> tuple[float, list[Bound]]:
@@ -247,7 +266,7 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
     of_class = of_class and rule.rests is Rests.WIDTH and widths.before_data() < widths.declared
     if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0:
         width = constraints.ranges.residual_width
-        largest = evidence.level(width, (width * evidence.reach) ** 2 / evidence.count)
+        largest = evidence.level(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
         root = math.sqrt(max(least, 0.0)) - (constraints.radius * evidence.missed[0] if part.unseen is not None else 0.0)
         expected = max(0.0, root - allowed) / ((1 + constraints.record.assumptions.discount) * kappa)

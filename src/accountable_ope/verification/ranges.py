@@ -46,6 +46,20 @@ def ellipsoid(bounds: Sequence[Bound], multipliers: Sequence[float]) -> Ellipsoi
     return Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9))
 
 
+def root_variance(variance: Form, around: Ellipsoid) -> float:
+    """sqrt V(theta) <= sqrt V(c) + r sqrt(lambda_max(L^{-1} B L^{-T})) over an ellipsoid, B the matrix of V, a squared length."""
+    m = len(variance.a)
+    center = around.center[:m]
+    sizes = np.abs(variance.A), np.abs(variance.a)
+    size = abs(variance.a0) + float(np.abs(center) @ sizes[0] @ np.abs(center)) + 2 * float(sizes[1] @ np.abs(center))
+    B = np.zeros_like(around.factor)
+    B[:m, :m] = variance.A
+    half = np.linalg.solve(around.factor, np.linalg.solve(around.factor, B).T)
+    top = float(np.linalg.eigvalsh(0.5 * (half + half.T))[-1])
+    here = math.sqrt(max(variance(center), 0.0) + 1e-12 * m * size)
+    return here + around.radius * math.sqrt(max(top, 0.0)) * (1 + 1e-9)
+
+
 @dataclass(frozen=True, eq=False)
 class Widths:
     """The range of a Bellman residual of Q: as declared, over a ball, and over ellipsoids.

@@ -120,20 +120,29 @@ class CoverRecord:
 
 @dataclass(frozen=True, eq=False)
 class AveragedRecord:
-    """The value box at some points, weighed: features (one row per point), the anchor's values there, and weights."""
+    """Boxes at some points or rows, weighed: f_i'theta + offset_i lies in a range, one row f_i of features per point.
+
+    Of values the range is that of values, and offsets are the anchor's values. Of residuals (residual: true) f_i is a row of Z,
+    offsets are -v_i, and the range is that of residuals before the round of this number; missed: what an RKHS in coordinates
+    misses of it per unit of norm, ranges: what was declared for this row; null: nothing.
+    """
 
     features: FloatArray
     offsets: FloatArray
     weights: FloatArray
+    residual: bool
+    round: int
+    missed: FloatArray | None
+    ranges: FloatArray | None
 
 
 @dataclass(frozen=True)
 class TermRecord:
     """A constraint and its multiplier.
 
-    role:     loss, ball, box, or rows (a value box averaged over some points).
+    role:     loss, variance (V_n is at most what is known of it), ball, box, or rows (boxes averaged over points or rows).
     limit:    what the left side is held to; a loss may be held to more than the radius, never to less; null: to what follows.
-    evidence, rate, round: of a loss: which martingale, q of eps'(K - qD)eps, and in which round.
+    evidence, rate, round: of a loss or variance: which martingale, q of eps'(K - qD)eps, and in which round.
     rows:     which averaged box.
     """
 
@@ -165,10 +174,14 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """Known before a round: every |eps| at most residual_bound, V_n / n of the kernel at most variance."""
+    """Known before a round: every |eps| at most residual_bound, V_n / n of the kernel at most variance.
+
+    observed: no step |eps_i| sqrt(K(x_i, x_i)) (or |eps_i w_i|) of the data is larger, one number per martingale.
+    """
 
     residual_bound: float
     variance: float
+    observed: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ class Refuted(Exception):
 class Evidence:
     """A martingale of residuals: ||S_n||^2 / n^2 and V_n / n^2 of the coefficients, and the envelope of ||S_n||.
 
-    missed, gap: what an unseen part of norm one, and a misfit, can add to ||S_n|| / n and to sqrt(V_n) / n.
+    mass: sum_i K(x_i, x_i). missed, gap: what an unseen part of norm one, and a misfit, can add to ||S_n|| / n, sqrt(V_n) / n.
     """
 
     name: str
@@ -41,23 +41,29 @@ class Evidence:
     variance: Form
     count: int
     reach: float
+    mass: float
     envelope: theorems.Envelope
     missed: tuple[float, float]
     gap: tuple[float, float]
     rounding: float
 
-    def level(self, b: float, variance: float) -> float:
-        """U(b, V_n)^2 / n^2."""
-        u, _ = self.envelope.at(b * self.reach, np.array([max(variance, 0.0) * self.count**2]))
+    def steps(self, b: float, observed: float = math.inf) -> theorems.Steps:
+        """What residuals within b say of the steps."""
+        return theorems.Steps(b * self.reach, min(observed, b * self.reach), b**2 * self.mass)
+
+    def level(self, steps: theorems.Steps, variance: float) -> float:
+        """U(steps, V_n)^2 / n^2."""
+        u, _ = self.envelope.at(steps, np.array([max(variance, 0.0) * self.count**2]))
         return float(u[0]) ** 2 / self.count**2
 
 
 @dataclass(frozen=True)
 class Known:
-    """|eps| <= residual_bound and V_n at most these, one per evidence, at the true Q."""
+    """|eps| <= residual_bound, V_n and the largest step in the data at most these, one per evidence, at the true Q."""
 
     residual_bound: float
     variances: tuple[float, ...]
+    observed: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -240,6 +246,7 @@ class ClassSet:
                 variance=_form(diagonal / n**2, m),
                 count=n,
                 reach=math.sqrt(sup),
+                mass=float(diagonal[ones, ones]),
                 envelope=self._envelope(math.sqrt(sup), self.record.setting.planned, share),
                 missed=missed,
                 gap=(gap * root_of(pair[ones, ones]) / n, gap * root_of(diagonal[ones, ones]) / n),
@@ -257,6 +264,7 @@ class ClassSet:
                     variance=_form(cut.squares, m),
                     count=cut.count,
                     reach=1.0,
+                    mass=cut.length**2,
                     envelope=self._envelope(1.0, cut.count, share),
                     missed=(0.0, 0.0),
                     gap=(gap * cut.absolute / cut.count, gap * cut.length / cut.count),
@@ -301,7 +309,7 @@ class ClassSet:
     def begin(self) -> Known:
         """What is known before any round."""
         b = self.widths.over_ball(self.radius)
-        return Known(b, tuple(each.count * (b * each.reach) ** 2 for each in self.evidence))
+        return Known(b, tuple(b**2 * each.mass for each in self.evidence), tuple(b * each.reach for each in self.evidence))
 
     def ball(self) -> Bound:
         """||theta||^2 <= R^2 over the penalized coordinates."""
@@ -342,20 +350,14 @@ class ClassSet:
         half = max(high - middle, middle - low) + 8 * UNIT * max(abs(low), abs(high))
         return Bound(Form.of(np.outer(eta, eta), np.zeros(m), 0.0), half**2)
 
-    def rows(self, averaged: AveragedRecord) -> Bound:
-        """sum_i w_i (f_i'theta + offset_i - middle)^2 <= sum_i w_i half^2: Q lies in the value range at every point."""
-        low, high = self.ranges.value
+    def rows(self, averaged: AveragedRecord, known: Sequence[Known]) -> Bound:
+        """sum_i w_i (f_i'theta + offset_i - middle)^2 <= sum_i w_i half_i^2: every value, or residual, lies in its range."""
         weights, features = averaged.weights, averaged.features
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise Refuted("a weight of a point is negative")
-        if averaged.offsets.any() and not self.record.setting.anchored:
-            raise Refuted("a point has an offset, though the class is not around an estimate")
-        if self.part.unseen is not None:
-            raise Refuted("it bounds values point by point, though its coordinates miss a part of them")
-        middle = 0.5 * (low + high) - averaged.offsets
-        half = 0.5 * (high - low) + self.misfit
+        middle, half = self._residual_box(averaged, known) if averaged.residual else self._point_box(averaged)
         weighted = weights[:, None] * features
-        constant, limit = float(weights @ middle**2), float(weights.sum()) * half**2
+        constant, limit = float(weights @ middle**2), float(weights @ half**2)
         size = float(np.abs(weights) @ (np.abs(middle) + np.abs(averaged.offsets)) ** 2)
         form = Form(
             features.T @ weighted,
@@ -363,20 +365,48 @@ class ClassSet:
             constant,
             (np.abs(features).T @ np.abs(weighted), np.abs(middle) @ np.abs(weighted), size),
         )
-        return Bound(form, limit * (1 + len(weights) * UNIT))
+        if self.extra_variable:
+            form = form.with_variable(0.0)
+        return Bound(form, limit * (1 + len(weights) * UNIT) + 8 * UNIT * constant)
+
+    def _point_box(self, averaged: AveragedRecord) -> tuple[FloatArray, FloatArray]:
+        """(middle, half) of f_i'theta: Q lies in the value range at every point."""
+        low, high = self.ranges.value
+        if averaged.offsets.any() and not self.record.setting.anchored:
+            raise Refuted("a point has an offset, though the class is not around an estimate")
+        if self.part.unseen is not None or self.record.average is not None or self.larger is not None:
+            raise Refuted("it bounds values point by point, though nothing bounds what its coordinates miss there")
+        return 0.5 * (low + high) - averaged.offsets, np.full(len(averaged.weights), 0.5 * (high - low) + self.misfit)
+
+    def _residual_box(self, averaged: AveragedRecord, known: Sequence[Known]) -> tuple[FloatArray, FloatArray]:
+        """(middle, half) of Z_i theta: residuals of the true Q lie in their range, and those of the class near them."""
+        if not 0 <= averaged.round < len(known):
+            raise Refuted("it names a round that is not there")
+        if not self.follows_variance or self.larger is not None:
+            raise Refuted("it bounds residuals row by row, though nothing bounds them")
+        b, count = known[averaged.round].residual_bound, len(averaged.weights)
+        half = np.full(count, b) if averaged.ranges is None else np.minimum(averaged.ranges, b)
+        half = half + (1 + self.record.assumptions.discount) * self.misfit
+        if (averaged.missed is None) != (self.part.unseen is None):
+            raise Refuted("it bounds residuals row by row, and does not say what its coordinates miss")
+        if averaged.missed is not None:
+            half = half + self.radius * averaged.missed
+        return -averaged.offsets, half
 
     @cached_property
-    def _tables(self) -> dict[tuple[int, float, float], theorems.Squared]:
+    def _tables(self) -> dict[tuple[int, theorems.Steps, float], theorems.Squared]:
         """Squared envelopes that were tabulated already."""
         return {}
 
     def _limit(self, index: int, rate: float, known: Known | None) -> tuple[float, float]:
         """(rate, limit) of eps'(K - rate D)eps / n^2 <= limit, for the nearest function of the class."""
         evidence = self.evidence[index]
-        b, largest = (0.0, 0.0) if known is None else (known.residual_bound * evidence.reach, known.variances[index])
-        key = (index, b, largest)
+        steps, largest = theorems.NO_STEPS, 0.0
+        if known is not None:
+            steps, largest = evidence.steps(known.residual_bound, known.observed[index]), known.variances[index]
+        key = (index, steps, largest)
         if key not in self._tables:
-            self._tables[key] = theorems.Squared.of(evidence.envelope, b, largest)
+            self._tables[key] = theorems.Squared.of(evidence.envelope, steps, largest)
         level = self._tables[key].level(rate)
         limit = level / evidence.count**2 + evidence.rounding * (1 + rate / evidence.count)
         loss, hidden = evidence.gap
@@ -414,6 +444,18 @@ class ClassSet:
         unseen = (1 + 1 / z) * loss**2 + (1 + z) * (1 + 1 / y) * rate * hidden**2
         return Bound(seen.with_variable(-unseen), (1 + z) * limit)
 
+    def variance(self, index: int, known: Known) -> Bound:
+        """V_n / n^2 of the seen part is at most what is known of V_n at the true Q, and what is hidden."""
+        if not 0 <= index < len(self.evidence) or not self.follows_variance:
+            raise Refuted("it names a constraint that is not there")
+        evidence = self.evidence[index]
+        root = math.sqrt(known.variances[index]) / evidence.count + evidence.gap[1]
+        limit = root**2 + evidence.rounding / evidence.count
+        if self.part.unseen is None or evidence.missed == (0.0, 0.0):
+            return Bound(evidence.variance, limit)
+        z = _share(limit, evidence.missed[1], self.radius)
+        return Bound(evidence.variance.with_variable(-(1 + 1 / z) * evidence.missed[1] ** 2), (1 + z) * limit)
+
     def variance_goal(self, index: int) -> Form:
         """Minus V_n / n^2 of the seen part."""
         variance = self.evidence[index].variance
@@ -430,6 +472,10 @@ class ClassSet:
                     if not 0 <= term.round < len(known):
                         raise Refuted("it names a round that is not there")
                     bound = self.loss(term.evidence, term.rate, known[term.round])
+                case "variance":
+                    if not 0 <= term.round < len(known):
+                        raise Refuted("it names a round that is not there")
+                    bound = self.variance(term.evidence, known[term.round])
                 case "ball":
                     bound = self.ball()
                 case "box":
@@ -437,7 +483,7 @@ class ClassSet:
                 case "rows":
                     if not 0 <= term.rows < len(self.part.rows):
                         raise Refuted("it names points that are not there")
-                    bound = self.rows(self.part.rows[term.rows])
+                    bound = self.rows(self.part.rows[term.rows], known)
                 case _:
                     raise Refuted(f"it names a constraint {term.role!r}")
             limit, slack = bound.limit if term.limit is None else term.limit, 1e-6 * abs(bound.limit)

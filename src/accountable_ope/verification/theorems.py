@@ -13,28 +13,44 @@ from ..validation import FloatArray
 GRID = 200
 
 
-class Envelope(Protocol):
-    """||S_n|| <= U(b, V_n) at the true Q, U concave in V: U and its slope in V."""
+@dataclass(frozen=True)
+class Steps:
+    """No step ||d_i|| can exceed `largest`, none in the data exceeds `observed`, and sum_i w_i^2 K(x_i, x_i) is `squares`."""
 
-    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+    largest: float
+    observed: float
+    squares: float
+
+
+NO_STEPS = Steps(0.0, 0.0, 0.0)
+
+
+class Envelope(Protocol):
+    """||S_n|| <= U(steps, V_n) at the true Q, U concave in V: U and its slope in V."""
+
+    def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]: ...
 
 
 @dataclass(frozen=True)
 class Constant:
-    """U^2, whatever the range and the variance."""
+    """U^2, whatever the steps and the variance."""
 
     squared: float
 
-    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(len(variances), math.sqrt(self.squared)), np.zeros(len(variances))
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Theorem B: sum_j pi_j cosh(l_j s) exp(-psi_E(l_j b) V / b^2) stays below 1/delta for all n, over the rates l_j b < 1.
+    """Theorems B' and A in one mixture, which stays below 1/delta for all n:
 
-    64 rates between 1.5 / sqrt(planned) and .97 in units of 1 / (the range before the data); half of the weight even, half
-    proportional to the square of the rate.
+        sum_j pi_j cosh(l_j s) exp(-V psi_E(l_j a) / a^2)  over the rates l_j b < 1, a the largest step in the data,
+      + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
+
+    B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
+    largest. A, with a fifth of all weight: sqrt(8 log(10 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
+    .25 and .15 of its weight.
     """
 
     prior: float
@@ -43,21 +59,27 @@ class Mixture:
 
     @property
     def rates(self) -> FloatArray:
-        return np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.97, 64) / self.prior
+        return np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.99, 64) / self.prior
 
     @property
     def weights(self) -> FloatArray:
-        squares = self.rates**2
-        return np.asarray(0.5 / len(squares) + 0.5 * squares / squares.sum())
+        return 0.8 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
 
-    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-        usable = self.rates * b < 1
-        if b == 0:
+    @property
+    def azuma(self) -> tuple[FloatArray, FloatArray]:
+        """Rates and weights of Theorem A."""
+        best = math.sqrt(8 * math.log(10 / self.delta) / self.planned) / self.prior
+        return best * np.array([1.0, 1.5, 2.25]), 0.2 * np.array([0.6, 0.25, 0.15])
+
+    def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if steps.largest == 0:
             return np.zeros(len(variances)), np.zeros(len(variances))
-        if not usable.any():
-            return np.full(len(variances), math.inf), np.zeros(len(variances))
-        rates, logs = self.rates[usable], np.log(self.weights[usable])
-        cost = (-np.log1p(-rates * b) - rates * b) / b**2
+        usable = self.rates * steps.largest < 1
+        slow, slow_weights = self.azuma
+        rates = np.concatenate([self.rates[usable], slow])
+        logs = np.log(np.concatenate([self.weights[usable], slow_weights]))
+        cost = np.append(_psi(self.rates[usable], min(steps.observed, steps.largest)), np.zeros(len(slow)))
+        logs[len(logs) - len(slow) :] -= slow**2 * steps.squares / 8
         goal, v = math.log(1 / self.delta), variances[:, None]
 
         def excess(s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -81,6 +103,14 @@ class Mixture:
         return s, in_v / slope
 
 
+def _psi(rates: FloatArray, a: float) -> FloatArray:
+    """psi_E(l a) / a^2 = l^2 sum_k (l a)^k / (k + 2); the series where l a is small."""
+    x = rates * a
+    series = rates**2 * sum((x**k / (k + 2) for k in range(6)), np.zeros(len(x)))
+    exact = (-np.log1p(-x) - x) / np.maximum(a, 1e-300) ** 2
+    return np.where(x < 1e-3, series, exact)
+
+
 @dataclass(frozen=True)
 class Symmetric:
     """Theorem D: U^2 = 2 (V + rho) (log(1/delta) + log(1 + V/rho) / 2)."""
@@ -88,7 +118,7 @@ class Symmetric:
     rho: float
     delta: float
 
-    def at(self, b: float, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         logs = math.log(1 / self.delta) + 0.5 * np.log1p(variances / self.rho)
         u = np.sqrt(2 * (variances + self.rho) * logs)
         return u, (2 * logs + 1) / (2 * u)
@@ -96,23 +126,23 @@ class Symmetric:
 
 @dataclass(frozen=True, eq=False)
 class Squared:
-    """U(b, .)^2 on [0, largest], tabulated, and the affine bounds of it."""
+    """U(steps, .)^2 on [0, largest], tabulated, and the affine bounds of it."""
 
     grid: FloatArray
     u: FloatArray
     slope: FloatArray
 
     @classmethod
-    def of(cls, envelope: Envelope, b: float, largest: float) -> Squared:
+    def of(cls, envelope: Envelope, steps: Steps, largest: float) -> Squared:
         """A table that is dense in logarithms, for small variances, and evenly, for large ones."""
         grid = np.zeros(1)
         if largest > 0:
             low = max(1e-9 * largest, 1e-300)
             grid = np.unique(np.concatenate([np.geomspace(low, max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]))
-        return cls(grid, *envelope.at(b, grid))
+        return cls(grid, *envelope.at(steps, grid))
 
     def level(self, rate: float) -> float:
-        """p with U(b, V)^2 <= p + rate V for every V in [0, largest].
+        """p with U^2 <= p + rate V for every V in [0, largest].
 
         U is concave, so between two points of the grid it lies below its tangent at the left one; the square of that line less
         rate V is convex, so it is largest at an end.

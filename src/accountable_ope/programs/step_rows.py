@@ -1,0 +1,65 @@
+"""The residuals of every row, over a set of coefficients: how large those in the data can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..validation import FloatArray
+from .ellipsoid import Ellipsoid
+
+SOME_ROWS = 4000
+"""Rows looked at where any choice is valid."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepRows:
+    """eps_i = target_i - residuals_i'theta, and what is not seen of it.
+
+    gap:    what a misfit can add to |eps_i|.
+    missed: what an unseen part of norm one can add to |eps_i|, None where there is none.
+    ranges: |eps_i| <= ranges_i at the true Q, as declared; None where only one range is known for all rows.
+    """
+
+    residuals: FloatArray
+    target: FloatArray
+    gap: float = 0.0
+    missed: FloatArray | None = None
+    ranges: FloatArray | None = None
+
+    def bounds(self, residual_bound: float) -> FloatArray:
+        """The largest |eps_i| of the true Q that the ranges allow, row by row."""
+        if self.ranges is None:
+            return np.full(len(self.target), residual_bound)
+        return np.minimum(self.ranges, residual_bound)
+
+    def hidden(self, norm_bound: float) -> FloatArray | float:
+        """How much larger |eps_i| of the true Q may be than that of the seen part of the nearest function of the class."""
+        return self.gap if self.missed is None else self.gap + norm_bound * self.missed
+
+    def largest(self, ellipsoids: Sequence[Ellipsoid], norm_bound: float) -> FloatArray:
+        """The largest |eps_i| of the true Q if all of the ellipsoids hold the seen part of it (n,)."""
+        least = np.full(len(self.target), np.inf)
+        for each in ellipsoids:
+            np.minimum(least, self._reach(each, slice(None)), out=least)
+        return np.asarray((least + self.hidden(norm_bound)) * (1 + 1e-12))
+
+    def farthest(self, ellipsoids: Sequence[Ellipsoid], scale: FloatArray) -> FloatArray:
+        """A direction in which the ellipsoids let a step grow far: where another ellipsoid would help."""
+        some = slice(None, None, 1 + len(self.target) // SOME_ROWS)
+        least = np.min([self._reach(each, some) for each in ellipsoids], axis=0)
+        row = int(np.argmax(scale[some] * least))
+        direction, target = self.residuals[some][row], self.target[some][row]
+        center = ellipsoids[0].center[: len(direction)]
+        return np.asarray(direction if direction @ center > target else -direction)
+
+    def at(self, theta: FloatArray) -> FloatArray:
+        """|eps_i| of the seen part at one theta (n,)."""
+        return np.abs(self.target - self.residuals @ theta)
+
+    def _reach(self, ellipsoid: Ellipsoid, rows: slice) -> FloatArray:
+        residuals, target = self.residuals[rows], self.target[rows]
+        up, down = ellipsoid.reach(residuals, np.zeros(residuals.shape[1]))
+        return np.maximum(target + down, up - target)
