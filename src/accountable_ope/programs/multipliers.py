@@ -160,12 +160,11 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
         alpha, current = moved
         if current.value > best.bound:
             best = DualSolution(alpha, current.value, current.theta)
-        if decrement <= 0.1 * weight:
+        if decrement <= weight:
             enough = max(relative_gap * abs(current.value), 1e-3 * relative_gap * current.magnitude, absolute_gap)
             if weight * degree <= enough:
                 break
-            # A program that is not convex is a part of an iteration, and is solved less exactly.
-            weight *= 0.02 if determinant else 0.1
+            weight *= 0.1
     return DualSolution(best.multipliers, best.bound, current.theta)
 
 

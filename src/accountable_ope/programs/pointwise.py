@@ -205,12 +205,14 @@ def weigh_rows(
     before: Weighed,
     *,
     gap: float = 1e-8,
+    enough: float = 0.0,
     searches: int = SEARCHES,
     tolerance: float = 1e-7,
 ) -> Weighed:
     """The best lower bound of a goal over quadratics and rows, from a solution with fewer rows: never a worse one.
 
-    Rows that the last minimizer breaks are added, those that count no more are dropped, until none is broken.
+    Rows that the last minimizer breaks are added, those that count no more are dropped, until none is broken or two additions
+    gain no more than `enough`.
     """
     best, here, little = before, before, 0
     for search in range(searches):
@@ -223,7 +225,12 @@ def weigh_rows(
         size = float(here.multipliers @ np.abs([c.limit for c in constraints])) + float(here.weights @ _squares(rows, here.index))
         first = 1e-3 * max(size, 1e-300) / len(new) / _squares(rows, new)
         dual = maximize_dual(
-            goal, constraints, np.concatenate([here.multipliers, here.weights, first]), relative_gap=gap, rows=active
+            goal,
+            constraints,
+            np.concatenate([here.multipliers, here.weights, first]),
+            relative_gap=gap,
+            absolute_gap=enough,
+            rows=active,
         )
         if dual is None:
             break
@@ -234,7 +241,7 @@ def weigh_rows(
         counts = (shares > SMALL * shares.max()) | (away > (1 - NEAR) * active.half)
         here = Weighed(dual.multipliers[:count], index[counts], weights[counts], dual.bound, dual.theta, search + 1)
         gained = dual.bound - best.bound
-        little = little + 1 if gained <= LITTLE * (abs(dual.bound) + LITTLE * size) else 0
+        little = little + 1 if gained <= max(enough, LITTLE * (abs(dual.bound) + LITTLE * size)) else 0
         if gained > 0:
             best = Weighed(dual.multipliers[:count], index, weights, dual.bound, dual.theta, search + 1)
         if little > 1:

@@ -36,6 +36,12 @@ REFINEMENTS = 3
 BROKEN = 1e-4
 """A row counts as broken beyond this share of its span."""
 
+EXACT = 1e-4
+"""Ends are found up to this share of their distance."""
+
+STALLED = 0.005
+"""Two rounds that bring the ends nearer by less than this share are the last."""
+
 ENOUGH = 0.01
 """A round that shrinks neither the range nor a variance by this share is the last."""
 
@@ -73,19 +79,23 @@ class _Hints:
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """What a round begins with: the set, its squared envelopes, a point of small loss, and boxes at rows, if any."""
+    """What a round begins with: the set, its squared envelopes, a point of small loss, and boxes at rows, if any.
+
+    size: how far the ends are apart, as far as is known; what changes them by a small share of it is not looked for.
+    """
 
     feasible: ConstraintSet
     squares: tuple[SquaredEnvelope, ...]
     inside: FloatArray
+    size: float = 0.0
     rows: KnownBoxes | None = None
     boxes: tuple[Constraint, ...] = ()
 
     @classmethod
-    def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> _Setting:
+    def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, size: float) -> _Setting:
         boxes = feasible.boxes
         rows = None if boxes is None else boxes.known(known.residual_bound, feasible.radius, known.round)
-        return cls(feasible, feasible.squares(known), inside, rows)
+        return cls(feasible, feasible.squares(known), inside, size, rows)
 
 
 def tighten(
@@ -100,29 +110,29 @@ def tighten(
     history: list[Round] = []
     steps: list[Step] = []
     best: list[Certificate | None] = [None, None]
-    rate = 0.0
+    rate, widths = 0.0, [2 * feasible.range.largest_value]
     hints = _Hints((None, None), tuple(None for _ in feasible.evidence))
+    goals = (upward, downward) if empty is None else ()
     for number in range(rounds):
-        setting = _Setting.of(feasible, known, inside)
-        goals = (upward, downward) if empty is None else ()
+        setting = _Setting.of(feasible, known, inside, widths[-1])
         solved = [_solve(Quadratic.linear(c), setting, hint=hints.ends[k]) for k, c in enumerate(goals)]
-        for k, solution in enumerate(solved):
-            if solution is not None:
-                certificate, before = _certificate(goals[k], solution, inside), best[k]
-                if before is None or certificate.bound < before.bound:
-                    best[k] = certificate
+        widths.append(_keep(best, goals, solved, inside))
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
         history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.observed))
-        if len(here) < 2 or number + 1 == rounds or _crossed(best):
-            break
-        step, variances = _shrink(setting, here, hints.variances)
-        shrunk = after(feasible, known, step)
-        if not _smaller(shrunk, known):
+        last = len(here) < 2 or number + 1 == rounds or _crossed(best) or _settled_at(widths)
+        if not last:
+            step, variances = _shrink(setting, here, hints.variances)
+            shrunk = after(feasible, known, step)
+            last = not _smaller(shrunk, known)
+        if last:
             break
         hints = _Hints((here[0], here[1]), variances)
         steps.append(step)
         known = shrunk
+    if len(here) == 2 and not _crossed(best) and widths[-1] < widths[-2]:  # once more, as exactly as the last width asks for
+        setting = replace(setting, size=widths[-1])
+        _keep(best, goals, [_solve(Quadratic.linear(c), setting, hint=here[k]) for k, c in enumerate(goals)], inside)
     upper, lower = best
     if empty is None and upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
@@ -130,6 +140,23 @@ def tighten(
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
     return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
+
+
+def _keep(
+    best: list[Certificate | None], goals: Sequence[FloatArray], solved: Sequence[_Solved | None], inside: FloatArray
+) -> float:
+    """Put better ends in the place of those that are known; how far the ends are apart now."""
+    for k, solution in enumerate(solved):
+        if solution is not None:
+            certificate, before = _certificate(goals[k], solution, inside), best[k]
+            if before is None or certificate.bound < before.bound:
+                best[k] = certificate
+    return sum(math.inf if end is None else end.bound for end in best)
+
+
+def _settled_at(widths: Sequence[float]) -> bool:
+    """Whether the last two rounds brought the ends no nearer."""
+    return len(widths) > 3 and widths[-1] > (1 - STALLED) * widths[-3]
 
 
 def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray) -> Certificate | None:
@@ -174,6 +201,7 @@ def _solve(
     hint: a solution of the same goal in the round before, from which to begin.
     """
     feasible, rows = setting.feasible, None if setting.rows is None else setting.rows.rows
+    absolute_gap = max(absolute_gap, EXACT * setting.size) if setting.rows is not None else absolute_gap
     pairs = zip(feasible.evidence, setting.squares, strict=True)
     choices = [_first_rates(evidence, squared, setting.inside, feasible.joint) for evidence, squared in pairs]
     start: FloatArray | None = None
@@ -189,12 +217,12 @@ def _solve(
             return best
         found = Weighed(dual.multipliers[:count], index, dual.multipliers[count:], dual.bound, dual.theta, 0)
         if rows is not None and attempt:
-            found = weigh_rows(goal, constraints, rows, found, gap=wanted, tolerance=BROKEN)
+            found = weigh_rows(goal, constraints, rows, found, gap=wanted, enough=absolute_gap, tolerance=BROKEN)
         solved = _settled(goal, setting, choices, constraints, found)
         gained = math.inf if best is None else solved.dual.bound - best.dual.bound
         if best is None or gained > 0:
             best = solved
-        if gained <= max(gap, 1e-4) * abs(solved.dual.bound) + absolute_gap and attempt > 0:
+        if gained <= max(gap * abs(solved.dual.bound), absolute_gap) and attempt > 0:
             break
         if feasible.joint:
             # A mean of affine bounds has a level above that of the affine bound with the mean rate, so this one is better.
