@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import LARGEST, FloatArray, IntArray, describe, frozen, raw_array
+from ..validation import LARGEST, FloatArray, describe, frozen, raw_array
 from .assumptions import Assumptions
 from .terminal_region import TerminalRegion
 from .transitions import Transitions
 
-Actions = IntArray | FloatArray
+Actions = Any
+"""(n,) indices or (n, k) vectors; a function may be written for the kind that its log has."""
 SAME = 1e-9
 """Answers of a function that differ by less, relative to their size, are the same but for rounding."""
 
