@@ -73,6 +73,8 @@ from .problem.problem import Question as Question
 from .problem.statements import Guarantee as Guarantee
 from .problem.statements import Statement as Statement
 from .problem.statements import Status as Status
+from .problem.step_knowledge import StepKnowledge as StepKnowledge
+from .problem.terminal_region import TerminalRegion as TerminalRegion
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
 from .radii.premises import Choice as Choice

@@ -6,6 +6,9 @@ import numpy as np
 
 from ..validation import FloatArray, IntArray
 
+CUT = 2.0
+"""Where normal draws are cut."""
+
 
 def draw_indices(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
     """One index per row of probabilities (n, K), by inversion."""
@@ -17,4 +20,4 @@ def draw_indices(probabilities: FloatArray, rng: np.random.Generator) -> IntArra
 
 def cut_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Standard normal draws, cut at two: one step has a farthest reach, and so a range that can be declared."""
-    return np.asarray(np.clip(rng.standard_normal(shape), -2.0, 2.0))
+    return np.asarray(np.clip(rng.standard_normal(shape), -CUT, CUT))

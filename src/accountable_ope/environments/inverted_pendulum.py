@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,12 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import MissingExtra
+from ..problem.step_knowledge import StepKnowledge
+from ..problem.terminal_region import TerminalRegion
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
 from .control_task import Step
-from .draws import cut_normal
+from .draws import CUT, cut_normal
 
 FRAME_SKIP = 2
 """Steps of the simulator per action, as in Gymnasium's InvertedPendulum-v5: 0.04 seconds."""
@@ -101,14 +104,33 @@ class InvertedPendulum:
         model = mujoco.MjModel.from_xml_path(str(assets / "inverted_pendulum.xml"))
         return rollout, model, mujoco.MjData(model)
 
-    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
+    def step_knowledge(self) -> StepKnowledge:
+        """Where the pole has fallen, and how far a step can go: given state and push the simulator has one answer, and the
+        noise that follows is cut."""
+        upright = FALLEN / self.scale[1]  # the largest number that `step` does not take for a fall
+        while upright * self.scale[1] > FALLEN:
+            upright = math.nextafter(upright, 0.0)
+        while math.nextafter(upright, math.inf) * self.scale[1] <= FALLEN:
+            upright = math.nextafter(upright, math.inf)
+        free = math.inf
+        region = TerminalRegion.outside((-free, -upright, -free, -free), (free, upright, free, free))
+        return StepKnowledge(region, self._reach)
+
+    def _reach(self, states: FloatArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        moved = self._moved(states, actions)
+        return np.clip(moved - self.noise * CUT, -1.0, 1.0), np.clip(moved + self.noise * CUT, -1.0, 1.0)
+
+    def _moved(self, states: FloatArray, actions: IntArray) -> FloatArray:
+        """The next states before noise, a function of state and action: every roll-out of the simulator starts afresh."""
         rollout, model, scratch = self._physics
         scale = np.array(self.scale)
-        count = len(states)
         control = np.repeat(self.actions[np.asarray(actions)][:, None, :], FRAME_SKIP, axis=1)
-        time = np.zeros((count, 1))
+        time = np.zeros((len(states), 1))
         found, _ = rollout.rollout(model, scratch, np.concatenate([time, states * scale], axis=1), control)
-        moved = found[:, -1, 1:] / scale + self.noise * cut_normal(rng, (count, 4))
+        return np.asarray(found[:, -1, 1:] / scale)
+
+    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
+        moved = self._moved(states, actions) + self.noise * cut_normal(rng, (len(states), 4))
         moved = np.clip(moved, -1.0, 1.0)
-        fallen = np.abs(moved[:, 1] * scale[1]) > FALLEN
+        fallen = np.abs(moved[:, 1] * self.scale[1]) > FALLEN
         return Step(moved, (~fallen).astype(np.float64), fallen)

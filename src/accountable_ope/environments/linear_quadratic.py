@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DeterministicPolicy, SampledPolicy
+from ..problem.step_knowledge import StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, frozen, matrix, number, whole
 
@@ -208,6 +209,10 @@ class LinearQuadratic:
         coefficients = np.triu(curvature) + np.triu(curvature, 1)
         return float(np.linalg.norm(coefficients))
 
+    def step_knowledge(self) -> StepKnowledge:
+        """How far a step can go: A s + B a, and the cube of the noise around it."""
+        return StepKnowledge(reach=self._reach)
+
     def features(self, intercept: bool = True) -> QuadraticFeatures:
         """Monomials of (s, a) up to degree 2: the class that holds Q (with the intercept)."""
         return QuadraticFeatures(sum(self.input_map.shape), intercept)
@@ -242,6 +247,11 @@ class LinearQuadratic:
         s, a = states.reshape(-1, d), actions.reshape(-1, k)
         episodes = np.repeat(np.arange(trajectories), length)
         return Transitions(s, a, self.reward(s, a), next_states.reshape(-1, d), episodes=episodes)
+
+    def _reach(self, states: FloatArray, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        drift = states @ self.dynamics.T + actions @ self.input_map.T
+        farthest = self.noise + 1e-12  # products of matrices round differently for one row and for many
+        return drift - farthest, drift + farthest
 
     def _polynomial(self) -> tuple[float, FloatArray]:
         """(c_Q, G) with Q(x) = c_Q + x'G x, x = (s, a)."""

@@ -11,6 +11,7 @@ from ..arguments import checked
 from ..classes.features import cosine_spread
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy, state_action_points
+from ..problem.step_knowledge import StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, IntArray, frozen, number, positive, whole
 from .draws import draw_indices
@@ -184,6 +185,10 @@ class PlantedMDP:
         """||Q||_H without the constant, in the coordinates of `features()`: sqrt(m) ||(theta_1, ..., theta_m)||."""
         return float(np.sqrt(len(self.phases)) * np.linalg.norm(self.theta[:-1]))
 
+    def step_knowledge(self) -> StepKnowledge:
+        """How far a step can go: the mean of the next state, and the outermost atoms of the noise around it."""
+        return StepKnowledge(reach=self._reach)
+
     def features(self, intercept: bool = True) -> PlantedFeatures:
         """The class that holds Q (with the intercept)."""
         return PlantedFeatures(self.frequencies, self.phases, intercept)
@@ -246,6 +251,10 @@ class PlantedMDP:
     def _basis(self, points: FloatArray) -> FloatArray:
         """The cosines and the constant, as columns."""
         return np.concatenate([_cosines(points, self.frequencies, self.phases), np.ones((len(points), 1))], axis=1)
+
+    def _reach(self, states: FloatArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        center = _mean_next(states, actions)
+        return center - 1.5 * self.noise, center + 1.5 * self.noise
 
     def _atoms(self) -> FloatArray:
         atoms = np.array([-1.5, -0.5, 0.5, 1.5]) * self.noise

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from ..arguments import checked
+from ..problem.step_knowledge import StepKnowledge
 from ..problem.transitions import StartStates
 from ..validation import FloatArray, IntArray, frozen
 from .control_task import Step
-from .draws import cut_normal
+from .draws import CUT, cut_normal
 
 _LEFT, _RIGHT, _FASTEST = -1.2, 0.6, 0.07
 _MIDDLE, _HALF = 0.5 * (_LEFT + _RIGHT), 0.5 * (_RIGHT - _LEFT)
@@ -88,6 +89,25 @@ class PuckMountain:
         """0.8 height + 0.2 squared relative speed."""
         height = 0.5 * (np.sin(3 * (_MIDDLE + _HALF * states[:, 0])) + 1)
         return np.asarray(0.8 * height + 0.2 * states[:, 1] ** 2)
+
+    def step_knowledge(self) -> StepKnowledge:
+        """How far a step can go: the noise is cut, and all else is mechanics."""
+        return StepKnowledge(reach=self._reach)
+
+    def _reach(self, states: FloatArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest next state: `step` with the noise at its ends. Each of its sums grows with each of its terms, also
+        when rounded, so that no next state lies outside, not even by rounding."""
+        position, speed = _MIDDLE + _HALF * states[:, 0], _FASTEST * states[:, 1]
+        pushed = self.push * (actions - 1) - self.gravity * np.cos(3 * position)
+        slow, fast = (np.clip(speed + pushed + self.speed_noise * end, -_FASTEST, _FASTEST) for end in (-CUT, CUT))
+        left = np.clip(position + slow + self.position_noise * -CUT, _LEFT, _RIGHT)
+        right = np.clip(position + fast + self.position_noise * CUT, _LEFT, _RIGHT)
+        turns = (left == _LEFT) | (right == _RIGHT)
+        always = (left == _RIGHT) | (right == _LEFT)
+        back, forth = -0.5 * fast, -0.5 * slow
+        least = np.where(always, back, np.where(turns, np.minimum(slow, back), slow))
+        most = np.where(always, forth, np.where(turns, np.maximum(fast, forth), fast))
+        return _scaled(left, least), _scaled(right, most)
 
     def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
         position, speed = _MIDDLE + _HALF * states[:, 0], _FASTEST * states[:, 1]

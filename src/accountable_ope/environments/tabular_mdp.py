@@ -10,9 +10,12 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy
+from ..problem.step_knowledge import StepKnowledge
+from ..problem.terminal_region import TerminalRegion
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, float_array, frozen, number, probability_rows, raw_array, vector, whole
 from .draws import draw_indices
+from .tabular_steps import OneStepRange, Reach, TerminalStates
 
 
 @checked
@@ -203,6 +206,30 @@ class TabularMDP:
         """The start distribution, exactly."""
         states = np.flatnonzero(self.start)
         return StartStates(states[:, None], self.start[states], exact=True)
+
+    def step_knowledge(self, policy_table: ArrayLike | None = None) -> StepKnowledge:
+        """What a single step can do: from the least to the largest index of a next state of positive probability.
+
+        Where states are terminal, they are the terminal region. With the table of a target policy, b(s, a) is how far chance
+        moves r + discount V(s') under that policy, exactly (and a little above 0 where it moves nothing).
+        """
+        region = None
+        if self.terminal.any():
+            names = ", ".join(map(str, np.flatnonzero(self.terminal)))
+            region = TerminalRegion(f"in {{{names}}}", TerminalStates(self.terminal))
+        moves = None if policy_table is None else OneStepRange(frozen(self._one_step_range(policy_table)))
+        return StepKnowledge(region, Reach(self.transition), moves)
+
+    def _one_step_range(self, policy_table: ArrayLike) -> FloatArray:
+        """max - min of r + discount V(s') over what is possible at every (s, a)."""
+        value = (self._table(policy_table, "policy_table") * self.q_values(policy_table)).sum(axis=1)
+        outcome = self.discount * value + (0.0 if self.arrival_reward is None else self.arrival_reward)
+        possible = self.transition > 0
+        most = np.where(possible, outcome, -np.inf).max(axis=2)
+        least = np.where(possible, outcome, np.inf).min(axis=2)
+        coin = self.bernoulli & (self.mean_reward > 0) & (self.mean_reward < 1)
+        # Values are solved for, with rounding; a range of 0 is no range that can be declared.
+        return np.asarray((most - least + coin) * (1 + 1e-9) + 1e-9)
 
     def _table(self, values: ArrayLike, name: str) -> FloatArray:
         table = float_array(values, name, dimensions=(2,))

@@ -5,6 +5,7 @@ from .assumptions import value_ranges as value_ranges
 from .average_reward import AverageReward as AverageReward
 from .contradictions import check_data as check_data
 from .contradictions import check_rewards as check_rewards
+from .contradictions import check_steps as check_steps
 from .policy import Branch as Branch
 from .policy import DeterministicPolicy as DeterministicPolicy
 from .policy import DiscretePolicy as DiscretePolicy
@@ -16,10 +17,14 @@ from .policy import state_action_points as state_action_points
 from .problem import Experience as Experience
 from .problem import Problem as Problem
 from .problem import Question as Question
+from .row_ranges import NextValues as NextValues
+from .row_ranges import RowRanges as RowRanges
 from .statements import Guarantee as Guarantee
 from .statements import Kind as Kind
 from .statements import Statement as Statement
 from .statements import Status as Status
+from .step_knowledge import StepKnowledge as StepKnowledge
+from .terminal_region import TerminalRegion as TerminalRegion
 from .transitions import StartStates as StartStates
 from .transitions import Transitions as Transitions
 from .transitions import first_rows as first_rows

@@ -6,9 +6,12 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import plural
+from ..validation import BoolArray, FloatArray, plural
 from .assumptions import Assumptions, value_ranges
-from .transitions import Transitions
+from .row_ranges import RowRanges
+from .step_knowledge import Boxes
+from .terminal_region import TerminalRegion
+from .transitions import StartStates, Transitions
 
 ROUNDING = 1e-9
 """Relative to the values: differences that are smaller contradict nothing."""
@@ -63,7 +66,91 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
     if assumptions.value_range is not None and not assumptions.reward_noise:
         _check_values(data, assumptions)
     if assumptions.one_step_range is not None:
-        _check_one_step(data, assumptions, assumptions.one_step_range)
+        _check_one_step(data, assumptions, np.full(len(data), assumptions.one_step_range))
+
+
+@checked
+def check_steps(data: Transitions, starts: StartStates, rows: RowRanges) -> None:
+    """Raise at the first contradiction between logged steps and what was declared of single steps.
+
+    Parameters
+    ----------
+    data : Transitions
+    starts : StartStates
+    rows : RowRanges
+        Of these data.
+
+    Raises
+    ------
+    InvalidInput
+        Where a next state lies outside its reach, an episode ends or goes on where the terminal region says otherwise, a state
+        or start state is terminal, or rows of one state and action are further apart than declared.
+
+    Examples
+    --------
+    >>> import accountable_ope as aope
+    >>> from accountable_ope.problem import RowRanges, check_steps
+    >>> data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [2.0]])
+    >>> facts = aope.Assumptions(discount=0.9, reward_range=(0, 1), terminates=True)
+    >>> knowledge = aope.StepKnowledge(terminal_region=aope.TerminalRegion.inside([2.0], [3.0]))
+    >>> rows = RowRanges.of(data, facts, knowledge, terminates=True)
+    >>> check_steps(data, aope.StartStates([[0.0]]), rows)
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidInput: `terminal_region` says that a state is terminal exactly when it lies inside [2, 3], ...
+    """
+    if len(rows) != len(data):
+        raise InvalidInput(f"`rows` must be the RowRanges of these {len(data)} rows of data. Got those of {len(rows)}.")
+    knowledge = rows.knowledge
+    if rows.reach is not None:
+        _check_reach(data, rows.reach)
+    if knowledge.terminal_region is not None:
+        _check_region(data, starts, knowledge.terminal_region)
+        _check_ends(data, rows)
+    if not rows.assumptions.reward_noise and rows.certain.any():
+        _check_values(data, rows.assumptions, rows.certain)
+    if knowledge.one_step_range is not None:
+        _check_one_step(data, rows.assumptions, rows.declared)
+
+
+def _check_reach(data: Transitions, reach: Boxes) -> None:
+    slack = ROUNDING * np.maximum(1.0, np.abs(data.next_states))
+    row = _first((data.next_states < reach.low - slack) | (data.next_states > reach.high + slack))
+    if row is not None:
+        sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(reach.low[row], reach.high[row], strict=True))
+        raise InvalidInput(
+            f"`reach` says that the next state of row {row} lies in {sides}, but it is {data.next_states[row].tolist()}."
+        )
+
+
+def _check_region(data: Transitions, starts: StartStates, region: TerminalRegion) -> None:
+    """Terminated exactly where the next state is terminal; nothing happens at terminal states."""
+    says = f"`terminal_region` says that a state is terminal exactly when it lies {region.name}, but"
+    inside = region.contains(data.next_states)
+    row = _first(inside != data.terminated)
+    if row is not None:
+        where = data.next_states[row].tolist()
+        how = "lies there and the row is not terminated" if inside[row] else "does not and the row is terminated"
+        raise InvalidInput(f"{says} the next state of row {row}, {where}, {how}.")
+    for name, states in (("state", data.states), ("start state", starts.states)):
+        row = _first(region.contains(states))
+        if row is not None:
+            raise InvalidInput(f"{says} the {name} of row {row}, {states[row].tolist()}, lies there, and goes on.")
+
+
+def _check_ends(data: Transitions, rows: RowRanges) -> None:
+    """Beyond what `_check_region` sees: `covers` may be wrong about boxes, and reach is checked up to rounding only."""
+    row = _first(rows.certain & ~data.terminated)
+    if row is not None:
+        raise InvalidInput(f"`reach` lies inside the `terminal_region` at row {row}, but the row is not terminated.")
+    row = _first(data.terminated & ~rows.certain & ~rows.may_end)
+    if row is not None:
+        raise InvalidInput(f"`reach` misses the `terminal_region` at row {row}, but the row is terminated.")
+
+
+def _first(wrong: BoolArray) -> int | None:
+    """The first row with something wrong in it."""
+    flat = wrong.any(axis=1) if wrong.ndim == 2 else wrong
+    return int(np.argmax(flat)) if flat.any() else None
 
 
 def check_last_pays(data: Transitions) -> None:
@@ -84,13 +171,14 @@ def may_end(data: Transitions, assumptions: Assumptions) -> bool:
     return bool(data.terminated.any()) or assumptions.horizon is not None or assumptions.terminal_reward
 
 
-def _check_values(data: Transitions, assumptions: Assumptions) -> None:
+def _check_values(data: Transitions, assumptions: Assumptions, certain: BoolArray | None = None) -> None:
     """Where the reward is a function of (s, a), Q = r + discount E V(s') at every row, and V(s') lies in its own range.
 
-    Where only the end of an episode pays, a pair that pays always ends it: then Q = r.
+    Where only the end of an episode pays, a pair that pays always ends it: then Q = r, as it is where an end is certain.
     """
     ranges = value_ranges(assumptions, terminates=may_end(data, assumptions))
-    ahead = np.where(assumptions.terminal_reward & (data.rewards != 0), 0.0, assumptions.discount)
+    last = assumptions.terminal_reward & (data.rewards != 0)
+    ahead = np.where(last if certain is None else last | certain, 0.0, assumptions.discount)
     least, most = (data.rewards + ahead * end for end in ranges.next_value)
     low, high = ranges.value
     slack = ROUNDING * max(abs(low), abs(high))
@@ -103,7 +191,7 @@ def _check_values(data: Transitions, assumptions: Assumptions) -> None:
         )
 
 
-def _check_one_step(data: Transitions, assumptions: Assumptions, declared: float) -> None:
+def _check_one_step(data: Transitions, assumptions: Assumptions, declared: FloatArray) -> None:
     """r + discount V(s') at rows with the same state and action must not be further apart than declared.
 
     V(s') is 0 where the row is terminated, and in the range of values elsewhere; equal next states have equal V.
@@ -119,12 +207,13 @@ def _check_one_step(data: Transitions, assumptions: Assumptions, declared: float
         np.maximum.at(highest, groups, lower)
         np.minimum.at(lowest, groups, upper)
         apart = (highest - lowest)[groups]
-        wrong = apart > declared + ROUNDING * max(abs(low), abs(high), declared)
+        with np.errstate(invalid="ignore"):  # an infinite range has nothing to add
+            wrong = apart > declared + ROUNDING * np.maximum(max(abs(low), abs(high)), declared)
         if wrong.any():
             rows = np.flatnonzero(groups == groups[np.argmax(wrong)])
             first, second = sorted((int(rows[np.argmax(lower[rows])]), int(rows[np.argmin(upper[rows])])))
             raise InvalidInput(
-                f"`one_step_range` says that chance moves reward plus discounted next value by at most {declared:g} given "
+                f"`one_step_range` says that chance moves reward plus discounted next value by at most {declared[first]:g} given "
                 f"(s, a), but rows {first} and {second} have the same ones and differ by at least {apart[first]:g}."
             )
 

@@ -11,8 +11,10 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
-from .contradictions import check_data, may_end
+from .contradictions import check_data, check_steps, may_end
 from .policy import Policy, SampledPolicy, state_action_points
+from .row_ranges import RowRanges
+from .step_knowledge import NOTHING_KNOWN, StepKnowledge
 from .transitions import StartStates, Transitions
 
 
@@ -96,6 +98,8 @@ class Question:
         The target policy.
     assumptions : Assumptions
         What the analyst asserts.
+    knowledge : StepKnowledge, optional
+        What the analyst knows of single steps.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class Question:
     starts: StartStates
     policy: Policy
     assumptions: Assumptions
+    knowledge: StepKnowledge = NOTHING_KNOWN
 
     def __post_init__(self) -> None:
         for name, value, wanted in (
@@ -125,7 +130,9 @@ class Question:
             if not isinstance(value, wanted):
                 hint = "; wrap a function: aope.DiscretePolicy(function, actions=...)" if callable(value) else ""
                 raise InvalidInput(f"`{name}` must be of type {wanted.__name__}{hint}. Got {type(value).__name__}.")
-        if self.assumptions.one_step_range is not None and not self.policy.exact:
+        object.__setattr__(self, "assumptions", self.knowledge.complete(self.assumptions))
+        declared = self.assumptions.one_step_range is not None or self.knowledge.one_step_range is not None
+        if declared and not self.policy.exact:
             # Drawn actions move the residuals beyond r + discount V(s').
             raise InvalidInput(
                 "`one_step_range` is about reward plus discounted next *value*, and a sampled policy puts the Q of drawn "
@@ -135,7 +142,7 @@ class Question:
     @checked
     def on(self, data: Transitions) -> Problem:
         """The same question, asked of these data."""
-        return Problem(data, self.starts, self.policy, self.assumptions)
+        return Problem(data, self.starts, self.policy, self.assumptions, self.knowledge)
 
 
 @checked
@@ -153,6 +160,8 @@ class Problem:
         The target policy, whose value is asked for.
     assumptions : Assumptions
         What the analyst asserts: discount, ranges, norm bound.
+    knowledge : StepKnowledge, optional
+        What the analyst knows of single steps: where they end, where they can lead, how far chance moves the prospects.
 
     Raises
     ------
@@ -174,6 +183,7 @@ class Problem:
     starts: StartStates
     policy: Policy
     assumptions: Assumptions
+    knowledge: StepKnowledge = NOTHING_KNOWN
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Transitions):
@@ -181,9 +191,12 @@ class Problem:
                 "`data` must be of type Transitions; make them from arrays, or by aope.load_transitions(file). "
                 f"Got {type(self.data).__name__}."
             )
-        Question(self.starts, self.policy, self.assumptions)
+        question = Question(self.starts, self.policy, self.assumptions, self.knowledge)
+        object.__setattr__(self, "assumptions", question.assumptions)
         check_data(self.data, self.assumptions)
         _ = self.experience  # shapes that do not fit are found before any work
+        if self.knowledge.given:
+            check_steps(self.data, self.starts, self.row_ranges)
 
     def __repr__(self) -> str:
         return f"Problem({self.data!r}, {self.starts!r}, {type(self.policy).__name__}, {self.assumptions!r})"
@@ -196,7 +209,7 @@ class Problem:
     @property
     def question(self) -> Question:
         """The same without the data."""
-        return Question(self.starts, self.policy, self.assumptions)
+        return Question(self.starts, self.policy, self.assumptions, self.knowledge)
 
     @cached_property
     def terminates(self) -> bool:
@@ -207,6 +220,11 @@ class Problem:
     def ranges(self) -> ValueRanges:
         """The ranges of values and residuals that follow from the assumptions."""
         return value_ranges(self.assumptions, terminates=self.terminates)
+
+    @cached_property
+    def row_ranges(self) -> RowRanges:
+        """What is known of every logged step from its state and action alone."""
+        return RowRanges.of(self.data, self.assumptions, self.knowledge, terminates=self.terminates)
 
     @property
     def start_is_exact(self) -> bool:
