@@ -100,7 +100,7 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         range=member.residuals,
         joint=joint,
         unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
-        steps=_step_rows(member) if any(each.envelope.follows_variance for each in grounds.evidence) else None,
+        steps=step_rows(member) if any(each.envelope.follows_variance for each in grounds.evidence) else None,
     )
     smallest = least_norm_found(first)
     if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
@@ -108,11 +108,11 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
     return first, smallest, member.note or why_so_large(declared, None if smallest is None else smallest.value)
 
 
-def _step_rows(member: Member) -> StepRows:
+def step_rows(member: Member) -> StepRows:
     """The residuals of all rows."""
     system = member.system
     missed = None if system.remainder is None else system.remainder.rows
-    return StepRows(system.residuals, system.target, member.residual_gap, missed)
+    return StepRows(system.residuals, system.target, member.residual_gap, missed, member.row_ranges)
 
 
 def _bounds_misfit(rule: RadiusRule) -> bool:

@@ -25,6 +25,7 @@ from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
+from ..radii.row_scale import row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -114,7 +115,7 @@ class Evaluation:
         size = planned if planned is not None and rule.anytime else len(problem.data)
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
-        members = [self.member(index) for index in range(len(self.classes))]
+        members = [self.member(index, rescaled=rule.follows_variance) for index in range(len(self.classes))]
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
@@ -138,6 +139,7 @@ class Evaluation:
                 earlier_rows=self.chosen.earlier_rows,
                 kernel_chosen=self.chosen.kernel,
                 coefficient_variance=coefficient_variance,
+                row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
             ),
         )
 
@@ -233,10 +235,17 @@ class Evaluation:
         return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
 
     @checked
-    def member(self, index: int) -> Member:
-        """One class, with what the assumptions say about it."""
+    def member(self, index: int, *, rescaled: bool = False) -> Member:
+        """One class, with what the assumptions say about it; rescaled: with rows scaled by ranges that were declared for them."""
         self._refuse_index(index)
         problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
+        of_rows = problem.row_ranges.bounds() if problem.knowledge.given else None
+        scale = None
+        if rescaled and of_rows is not None and problem.knowledge.one_step_range is not None:
+            scale = row_scale(of_rows, problem.data.episodes)
+        if scale is not None:
+            system = replace(system, row_scale=scale.factors)
+            statistic = kernel_statistics([system], self.kernel, self.options)[0]
         facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
         return Member(
             name=repr(function_class),
@@ -260,6 +269,8 @@ class Evaluation:
             description=describe_class(function_class),
             listed=isinstance(function_class.feature_map, ListedFeatures),
             episodes=problem.data.episodes,
+            row_ranges=of_rows,
+            largest_scaled=None if scale is None else scale.largest,
         )
 
     def _refuse_index(self, index: int) -> None:

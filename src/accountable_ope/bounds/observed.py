@@ -10,6 +10,7 @@ from ..programs.step_rows import StepRows
 from ..validation import FloatArray
 from ..verification.class_proof import ClassProof
 from ..verification.ranges import Ellipsoid, ellipsoid
+from ..verification.sets import Known
 
 ROUNDING = 1e-6
 
@@ -20,15 +21,29 @@ def observed_steps_hold(proof: ClassProof, rows: StepRows, scales: Sequence[Floa
     scales: sqrt(K(x_i, x_i)) or |w_i| of every row, one array per martingale.
     """
     derived, known = proof.constraints, proof.known
+    if rows.ranges is not None and not all(_possible_steps_hold(each, rows, scales) for each in known):
+        return False
     for step, after in zip(derived.part.steps, known[1:], strict=True):
         found = [ellipsoid(*derived.bounds(terms, known)) for terms in step.range]
         largest = rows.bounds(after.residual_bound)
         for each in found:
             if each is not None:
                 largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.radius))
-        for claimed, scale, evidence in zip(after.observed, scales, derived.evidence, strict=True):
+        for claimed, scale, evidence in zip(after.steps, scales, derived.evidence, strict=True):
             steps = evidence.reach * largest if scale is None else scale * largest
-            if float(steps.max(initial=0.0)) > claimed * (1 + ROUNDING):
+            if float(steps.max(initial=0.0)) > claimed.observed * (1 + ROUNDING):
+                return False
+    return True
+
+
+def _possible_steps_hold(known: Known, rows: StepRows, scales: Sequence[FloatArray | None]) -> bool:
+    """Whether ranges that were declared for rows allow no larger steps than is said."""
+    possible = rows.bounds(known.residual_bound)
+    for claimed, scale in zip(known.steps, scales, strict=True):
+        if scale is not None:
+            steps = scale * possible
+            allowed = max(claimed.largest, 1e-300) * (1 + ROUNDING), max(claimed.squares, 1e-300) * (1 + ROUNDING)
+            if float(steps.max(initial=0.0)) > allowed[0] or float(steps @ steps) > allowed[1]:
                 return False
     return True
 

@@ -32,6 +32,7 @@ from ..verification.record import (
     RoundRecord,
     RowsRecord,
     StatisticRecord,
+    StepsRecord,
 )
 from ..verification.sets import Evidence as DerivedEvidence
 from ..verification.verify import Verification, verify_record
@@ -70,7 +71,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
     steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
     history = () if tightening is None else tightening.rounds
-    rounds = tuple(RoundRecord(each.residual_bound, each.variance, each.observed) for each in history)
+    rounds = tuple(RoundRecord(each.residual_bound, each.variance, _steps_records(each.steps)) for each in history)
     return ClassRecord(
         description=basis.description,
         nonnegative_kernel=basis.nonnegative_kernel,
@@ -103,6 +104,10 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     )
 
 
+def _steps_records(steps: Sequence[Steps]) -> tuple[StepsRecord, ...]:
+    return tuple(StepsRecord(each.largest, each.observed, each.squares) for each in steps)
+
+
 def statistic_record(statistic: KernelStatistic) -> StatisticRecord:
     """The statistic as a certificate holds it."""
     return StatisticRecord(
@@ -119,7 +124,7 @@ def statistic_record(statistic: KernelStatistic) -> StatisticRecord:
 def _rows_record(part: ClassCertificates) -> RowsRecord:
     sums, cut = part.basis.sums, part.basis.sums.cut
     record = None if cut is None else CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length)
-    return RowsRecord(sums.log_determinant, sums.bootstrap, record)
+    return RowsRecord(sums.log_determinant, sums.bootstrap, record, sums.largest_scaled)
 
 
 def verify_interval(interval: Interval) -> Verification:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm
 from ..problem.policy import Policy
 from ..problem.problem import Problem
+from ..problem.step_knowledge import NOTHING_KNOWN, StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
@@ -29,9 +30,10 @@ from ..verification.files import load_record
 from ..verification.record import ClassRecord, CutRecord, Record, StatisticRecord
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
-from .ends import constraint_set
+from .ends import constraint_set, step_rows
 from .evaluation import evaluate
 from .interval import Interval
+from .observed import observed_steps_hold
 from .recording import statistic_record
 
 
@@ -45,6 +47,7 @@ def verify(
     features: Features | Sequence[Features] | None = None,
     kernel: Kernel | None = None,
     estimate: AnyQ | None = None,
+    knowledge: StepKnowledge = NOTHING_KNOWN,
 ) -> Verification:
     """Prove a certificate again; with the data, make its sums again from them first.
 
@@ -65,6 +68,8 @@ def verify(
         The class (or classes) and the kernel, where they are not of this package and so cannot be made from the certificate.
     estimate : callable, object with `predict_value`, or QColumns, optional
         The Q around which the class lies, of a diagnosis or a correction.
+    knowledge : StepKnowledge, optional
+        What was declared of single steps, as functions that a certificate cannot hold.
 
     Returns
     -------
@@ -99,10 +104,21 @@ def verify(
         return proved
     if policy is None or (starts is None and record.average is None):
         raise InvalidInput("`policy` and `starts` are needed with `data`: the sums depend on them.")
-    wrong = _against_data(record, _later(record, data), starts, policy, features, kernel, estimate)
+    log = _Log(_later(record, data), starts, policy, knowledge)
+    wrong = _against_data(record, proved, log, features, kernel, estimate)
     if wrong:
         return Verification(False, f"Not proved: {wrong}.")
     return replace(proved, message=f"{proved.message} Its sums are those of the data.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """What a certificate is checked against."""
+
+    data: Transitions
+    starts: StartStates | None
+    policy: Policy
+    knowledge: StepKnowledge
 
 
 def _later(record: Record, data: Transitions) -> Transitions:
@@ -120,14 +136,14 @@ def _later(record: Record, data: Transitions) -> Transitions:
 
 def _against_data(
     record: Record,
-    data: Transitions,
-    starts: StartStates | None,
-    policy: Policy,
+    proved: Verification,
+    log: _Log,
     features: Features | Sequence[Features] | None,
     kernel: Kernel | None,
     estimate: AnyQ | None,
 ) -> str:
     """What the data say against the sums of a certificate; nothing where they agree."""
+    data, starts, policy = log.data, log.starts, log.policy
     if len(data) != record.data.rows or data.sha256 != record.data.sha256:
         return "the data are others than those of the certificate"
     if starts is not None and record.average is None and starts.sha256 != record.data.starts:
@@ -149,17 +165,23 @@ def _against_data(
         facts, setting = record.assumptions, record.setting
         if facts.terminates is None and setting.terminates:  # rows that chose the class may have shown it
             facts = replace(facts, terminates=True)
-        problem = Problem(data, starts, policy, facts)
+        problem = Problem(data, starts, policy, facts, log.knowledge)
+        if (problem.row_ranges.sha256 if log.knowledge.given else None) != setting.row_ranges:
+            return "what was declared of single steps is something else than in the certificate"
         if (problem.start_is_exact, problem.effective_starts) != (setting.start_is_exact, setting.effective_starts):
             return "the start states are not known as exactly as the certificate says"
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
-        members = [evaluation.member(index) for index in range(len(classes))]
+        rescaled = radius_rule(record.radius.name).follows_variance
+        members = [evaluation.member(index, rescaled=rescaled) for index in range(len(classes))]
     rule, delta = radius_rule(record.radius.name), record.delta.kernel
-    for part, member in zip(record.classes, members, strict=True):
+    for part, member, proof in zip(record.classes, members, proved.classes, strict=True):
         grounds = rule.evidence(member, delta, record.setting.planned)
         wrong = _different(part, member, grounds)
+        scales = [each.scale for each in grounds.evidence]
+        if not wrong and part.rounds and not observed_steps_hold(proof, step_rows(member), scales):
+            wrong = "the largest step"
         if not wrong and isinstance(record.assumptions.norm_bound, RelativeNorm):
             wrong = _other_least_norm(part, constraint_set(member, grounds, joint=rule.joint)[1])
         if wrong:
@@ -183,13 +205,14 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
             (part.nonnegative_kernel, part.listed),
             (member.kernel.nonnegative, member.listed),
         ),
-        "a point of the value box": (_farthest_row(part, system.box_rows), 0.0),
+        "a point of a box": (_farthest_row(part, member), 0.0),
         "the determinant": (part.sums.log_determinant or 0.0, grounds.sums.log_determinant or 0.0),
         "the resampled radius": (part.sums.bootstrap or 0.0, grounds.sums.bootstrap or 0.0),
+        "the scale of rows": (part.sums.largest_scaled or 0.0, grounds.sums.largest_scaled or 0.0),
         "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
     }
     for name, (claimed, found) in pairs.items():
-        slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of the value box" else 0.0)
+        slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of a box" else 0.0)
         if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=slack):
             return name
     return "" if _same_statistic(part.statistic, statistic_record(grounds.statistic)) else "the statistic"
@@ -225,11 +248,17 @@ def _points(points: FloatArray | None, slack: float) -> FloatArray:
     return np.append(np.zeros(0) if points is None else points.ravel(), slack)
 
 
-def _farthest_row(part: ClassRecord, rows: FloatArray) -> float:
-    """How far a point at which the certificate bounds values is from all those that there are, in units of their size."""
-    distance = 0.0
+def _farthest_row(part: ClassRecord, member: Member) -> float:
+    """How far a point at which the certificate bounds a value or residual is from all that there are, in units of their size."""
+    steps, distance = step_rows(member), 0.0
+    extra = [each for each in (steps.missed, steps.ranges) if each is not None]
+    residuals = np.column_stack([steps.residuals, -steps.target, *extra])
     for averaged in part.rows:
-        for point in np.column_stack([averaged.features, averaged.offsets]):
+        rows = residuals if averaged.residual else member.system.box_rows
+        given = [each for each in (averaged.missed, averaged.ranges) if each is not None]
+        for point in np.column_stack([averaged.features, averaged.offsets, *given]):
+            if len(point) != rows.shape[1]:
+                return np.inf
             nearest = float(np.abs(rows - point).max(axis=1).min(initial=np.inf))
             distance = max(distance, nearest / max(float(np.abs(rows).max(initial=0.0)), 1e-300))
     return distance

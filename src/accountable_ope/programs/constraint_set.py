@@ -18,7 +18,7 @@ from ..arguments import checked
 from ..validation import BoolArray, FloatArray
 from .ellipsoid import Reach
 from .ellipsoid_ball import Decomposition, decompose
-from .envelope import SquaredEnvelope
+from .envelope import SquaredEnvelope, Steps
 from .evidence import Evidence, widened
 from .lagrangian import Constraint, LossOrigin, ball
 from .pointwise import PointwiseRows
@@ -37,14 +37,14 @@ class Unseen:
 
 @dataclass(frozen=True)
 class KnownBounds:
-    """|eps| <= residual_bound, V_n and the largest step in the data at most these, one per evidence, at the true Q.
+    """|eps| <= residual_bound; V_n at most these, and steps at most such, one per evidence, at the true Q.
 
     round: before the round of this number.
     """
 
     residual_bound: float
     variances: tuple[float, ...]
-    observed: tuple[float, ...]
+    steps: tuple[Steps, ...]
     round: int = 0
 
 
@@ -143,22 +143,27 @@ class ConstraintSet:
 
     def reduced(self, bound: float, variances: Sequence[float], residuals: FloatArray | None, number: int) -> KnownBounds:
         """What follows from a range, bounds of the variances and, row by row, of the residuals in the data."""
-        squares = [min(largest, bound**2 * each.mass) for each, largest in zip(self.evidence, variances, strict=True)]
-        observed = [bound * each.reach for each in self.evidence]
-        if self.steps is not None and residuals is not None:
-            rows = np.minimum(self.steps.bounds(bound), residuals)
-            for index, each in enumerate(self.evidence):
-                if each.scale is not None:
-                    observed[index] = min(observed[index], float((each.scale * rows).max(initial=0.0)))
-        return KnownBounds(bound, tuple(squares), tuple(observed), number)
+        rows = self.steps
+        possible = None if rows is None else rows.bounds(bound)
+        found, squares = [], []
+        for each, largest in zip(self.evidence, variances, strict=True):
+            steps = each.steps(bound)
+            if rows is not None and possible is not None and each.scale is not None:
+                if rows.ranges is not None:
+                    lengths = each.scale * possible
+                    top, total = float(lengths.max(initial=0.0)), float(lengths @ lengths) * (1 + 1e-12)
+                    steps = Steps.within(min(steps.largest, top), min(steps.squares, total))
+                if residuals is not None:
+                    seen = float((each.scale * np.minimum(possible, residuals)).max(initial=0.0))
+                    steps = replace(steps, observed=min(steps.largest, seen))
+            found.append(steps)
+            squares.append(min(largest, steps.squares))
+        return KnownBounds(bound, tuple(squares), tuple(found), number)
 
     def squares(self, known: KnownBounds) -> tuple[SquaredEnvelope, ...]:
         """The squared envelopes over the steps and the variances that are known."""
-        pairs = zip(self.evidence, known.variances, known.observed, strict=True)
-        return tuple(
-            SquaredEnvelope(each.envelope, each.steps(known.residual_bound, observed), largest, known.round)
-            for each, largest, observed in pairs
-        )
+        pairs = zip(self.evidence, known.variances, known.steps, strict=True)
+        return tuple(SquaredEnvelope(each.envelope, steps, largest, known.round) for each, largest, steps in pairs)
 
     def constraints(
         self, squares: Sequence[SquaredEnvelope], rates: Sequence[FloatArray], boxes: Sequence[Constraint] = ()

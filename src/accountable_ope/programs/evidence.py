@@ -63,10 +63,9 @@ class Evidence:
     def __repr__(self) -> str:
         return f"Evidence({self.name}, {self.count} rows, {type(self.envelope).__name__})"
 
-    def steps(self, residual_bound: float, observed: float = math.inf) -> Steps:
+    def steps(self, residual_bound: float) -> Steps:
         """What residuals within this bound say of the steps."""
-        largest = residual_bound * self.reach
-        return Steps(largest, min(observed, largest), residual_bound**2 * self.mass)
+        return Steps.within(residual_bound * self.reach, residual_bound**2 * self.mass)
 
     def bound(self, steps: Steps, variance: float) -> float:
         """U(steps, V_n)^2 / n^2 for V_n / n^2 at most this variance."""

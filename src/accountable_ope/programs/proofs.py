@@ -15,6 +15,7 @@ import numpy as np
 from ..validation import FloatArray
 from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
+from .envelope import Steps
 from .evidence import Evidence
 from .lagrangian import Constraint, lagrangian_value
 
@@ -28,12 +29,12 @@ class Round:
 
     residual_bound: b, every |eps| at Q is at most this.
     variance:       V_n / n at Q is at most this, for the kernel.
-    observed:       no step in the data is larger at Q, one number per evidence.
+    steps:          what is known of the steps at Q, one entry per evidence.
     """
 
     residual_bound: float
     variance: float
-    observed: tuple[float, ...]
+    steps: tuple[Steps, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ class Tightening:
     def level(self) -> float:
         """U^2 / n^2 at the last steps and variance: the constant radius that the iteration amounts to."""
         last, evidence = self.rounds[-1], self.constraints.evidence[0]
-        return evidence.bound(evidence.steps(last.residual_bound, last.observed[0]), last.variance / evidence.count)
+        return evidence.bound(last.steps[0], last.variance / evidence.count)
 
     def summary(self) -> str:
         """In words, how far the iteration came."""
@@ -112,7 +113,8 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
         bound = min(bound, feasible.range.over(around, feasible.radius))
         residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.radius)
     found = feasible.reduced(bound, variances, residuals, known.round + 1)
-    return replace(found, observed=tuple(map(min, found.observed, known.observed)))
+    pairs = zip(found.steps, known.steps, strict=True)
+    return replace(found, steps=tuple(replace(now, observed=min(now.observed, before.observed)) for now, before in pairs))
 
 
 def root_variance(evidence: Evidence, around: Ellipsoid) -> float:

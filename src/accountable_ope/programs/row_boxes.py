@@ -15,8 +15,8 @@ from .lagrangian import Constraint, RowsOrigin
 from .pointwise import PointwiseRows
 from .step_rows import StepRows
 
-LEAST_HALF = 1e-9
-"""A residual that must be 0 is held to this share of the largest target, which rounding alone may take."""
+LEAST_HALF = 1e-6
+"""A residual that must be 0 is held to this share of its target and of the range of all, which keeps the program well scaled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class RowBoxes:
         if self.residuals is not None:
             rows = self.residuals
             half = rows.bounds(residual_bound) + rows.hidden(norm_bound)
-            half = np.maximum(half, LEAST_HALF * max(float(np.abs(rows.target).max(initial=0.0)), 1e-300))
+            half = np.maximum(half, LEAST_HALF * (np.abs(rows.target) + residual_bound))
             low.append(rows.target - half)
             high.append(rows.target + half)
         empty = np.zeros(0)

@@ -119,7 +119,7 @@ def tighten(
         widths.append(_keep(best, goals, solved, inside))
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.observed))
+        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.steps))
         last = len(here) < 2 or number + 1 == rounds or _crossed(best) or _settled_at(widths)
         if not last:
             step, variances = _shrink(setting, here, hints.variances)
@@ -326,7 +326,7 @@ def _crossed(best: Sequence[Certificate | None]) -> bool:
 
 
 def _smaller(after: KnownBounds, before: KnownBounds) -> bool:
-    news, olds = ((each.residual_bound, *each.variances, *each.observed) for each in (after, before))
+    news, olds = ((each.residual_bound, *each.variances, *(steps.observed for steps in each.steps)) for each in (after, before))
     return any(new < (1 - ENOUGH) * old for new, old in zip(news, olds, strict=True))
 
 

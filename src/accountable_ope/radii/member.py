@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ..arguments import checked
@@ -12,7 +13,7 @@ from ..problem.description import Description
 from ..programs.lagrangian import Constraint
 from ..statistics.bellman import BellmanSystem
 from ..statistics.statistic import KernelStatistic
-from ..validation import IntArray
+from ..validation import FloatArray, IntArray
 
 
 @checked
@@ -49,6 +50,10 @@ class Member:
         Labels of the episodes, None where unknown.
     note : str
         Why the ball is what it is.
+    row_ranges : array (n,) or None
+        |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
+    largest_scaled : float or None
+        Where rows of the statistic have factors u_i: no u_i |eps_i| can be larger, as earlier rows chose them; None: no factors.
     """
 
     name: str
@@ -66,9 +71,16 @@ class Member:
     listed: bool = False
     episodes: IntArray | None = None
     note: str = ""
+    row_ranges: FloatArray | None = None
+    largest_scaled: float | None = None
 
     def __repr__(self) -> str:
         return f"Member({self.name}, {self.statistic!r})"
+
+    @property
+    def prior(self) -> float:
+        """The largest step of the kernel's martingale in units of sqrt(sup K), known before the rows that count."""
+        return min(self.residuals.before_data, math.inf if self.largest_scaled is None else self.largest_scaled)
 
     @property
     def residual_gap(self) -> float:

@@ -15,6 +15,7 @@ from ..problem.statements import Guarantee
 from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
+from ..validation import FloatArray
 from .cut import cut_evidence, fit_cut
 from .envelope import SymmetricEnvelope, rate_mixture
 from .martingale import azuma, azuma_anytime
@@ -176,13 +177,13 @@ class RadiusRule:
         statistic = member.statistic
         share = 0.5 * delta if self.cut else delta  # whether or not the earlier rows gave weights: no choice by the data
         prior = member.residuals.before_data  # the rates of the envelope must be fixed before the data
-        envelope = self.envelope(prior * math.sqrt(statistic.kernel_supremum), planned, share)
+        envelope = self.envelope(member.prior * math.sqrt(statistic.kernel_supremum), planned, share)
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
         cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
             found.append(cut_evidence(sums, cut, self.envelope(prior, sums.count, share), member.residual_gap))
-        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums))
+        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums, largest_scaled=member.largest_scaled))
 
     def _uses(self, member: Member) -> str:
         number = member.ranges.residual_bound if self.rests is Rests.SUPREMUM else member.ranges.residual_width
@@ -204,11 +205,17 @@ def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelo
         reach=math.sqrt(statistic.kernel_supremum),
         mass=(statistic.kappa_variance * statistic.count) ** 2,
         envelope=envelope,
-        scale=np.sqrt(member.kernel.diagonal(member.system.points)) if envelope.follows_variance else None,
+        scale=_kernel_scale(member) if envelope.follows_variance else None,
         missed=(statistic.missed, statistic.missed_variance),
         gap=(gap * statistic.kappa, gap * statistic.kappa_variance),
         rounding=member.rounding,
     )
+
+
+def _kernel_scale(member: Member) -> FloatArray:
+    """sqrt(K(x_i, x_i)), times the factor of the row."""
+    scale = np.sqrt(member.kernel.diagonal(member.system.points))
+    return np.asarray(scale if member.system.row_scale is None else scale * member.system.row_scale)
 
 
 def _paper(formula: Callable[..., float], *, printed: bool = False) -> Callable[[Member, float, int], float]:

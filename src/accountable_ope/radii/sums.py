@@ -41,11 +41,14 @@ class RowSums:
     bootstrap : float or None
         The quantile of the wild radius.
     cut : CutSums or None
+    largest_scaled : float or None
+        Of rows with factors u_i: no u_i |eps_i| can be larger.
     """
 
     log_determinant: float | None = None
     bootstrap: float | None = None
     cut: CutSums | None = None
+    largest_scaled: float | None = None
 
 
 NO_SUMS = RowSums()

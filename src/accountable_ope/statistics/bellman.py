@@ -52,6 +52,8 @@ class BellmanSystem:
         What the coordinates miss, None where the class is what they span.
     features : FeatureMap or None
         phi as a function of points, None where it is known at the rows only.
+    row_scale : array (n,) or None
+        Factors u_i of the rows in the statistic: that of the kernel u(x) K(x, y) u(y). None: 1.
     """
 
     points: FloatArray
@@ -65,6 +67,7 @@ class BellmanSystem:
     offset: float = 0.0
     remainder: Remainder | None = None
     features: FeatureMap | None = None
+    row_scale: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
@@ -76,7 +79,8 @@ class BellmanSystem:
     def columns(self) -> FloatArray:
         """C = [Z | v | 1], and what is missed where there is a remainder; the ones give kappa^2 = 1'K1 / n^2 of the misfit."""
         columns = [self.residuals, self.target, np.ones(len(self.target))]
-        return np.column_stack(columns if self.remainder is None else [*columns, self.remainder.rows])
+        found = np.column_stack(columns if self.remainder is None else [*columns, self.remainder.rows])
+        return found if self.row_scale is None else found * self.row_scale[:, None]
 
     def residuals_at(self, theta: FloatArray) -> FloatArray:
         """eps(theta) = v - Z theta."""

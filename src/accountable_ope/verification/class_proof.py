@@ -16,7 +16,7 @@ from .ranges import ellipsoid, root_variance
 from .record import EndRecord, RoundRecord
 from .sets import ClassSet, Known, Refuted, ball_radius
 from .sets import root_of as _root
-from .theorems import NO_STEPS
+from .theorems import NO_STEPS, Steps
 
 TOLERANCE = 1e-6
 """How far a reported number may lie from the one that is proved, in units of its size: the rounding of two ways to compute it."""
@@ -83,8 +83,7 @@ def prove_class(constraints: ClassSet) -> ClassProof:
     if constraints.follows_variance:
         last = known[-1]
         uses = f"range {last.residual_bound:.3g}"
-        steps = evidence.steps(last.residual_bound, last.observed[0])
-        level = evidence.level(steps, last.variances[0] / evidence.count**2)
+        level = evidence.level(last.steps[0], last.variances[0] / evidence.count**2)
     if empty and constraints.follows_variance:
         steps = evidence.steps(constraints.widths.over_ball(constraints.radius))
         level = evidence.level(steps, evidence.variance(part.inside))
@@ -123,10 +122,12 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
             hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
             variances.append(min([largest, *((root + hidden) ** 2 * each.count**2 for root in roots)]))
         b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
-        reduced = (min(v, b**2 * each.mass) for v, each in zip(variances, evidence, strict=True))
-        known.append(Known(b, tuple(reduced), _observed(constraints, before, claimed, b)))
-    begun = tuple(claimed.observed for claimed in part.rounds[:1])
-    require(begun == (known[0].observed,) or _all_near(begun[0], known[0].observed), "the steps of the first round are others")
+        known.append(constraints.known(b, variances, _steps(constraints, before, claimed, b)))
+    if part.rounds:
+        first = [each.observed for each in part.rounds[0].steps]
+        require(len(first) == len(evidence), "its rounds do not fit their proofs")
+        for claim, steps in zip(first, known[0].steps, strict=True):
+            near(claim, steps.observed, "the largest step before the first round")
     settled = []
     for claimed, proved in zip(part.rounds, known, strict=True):
         # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
@@ -136,18 +137,17 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
     return settled
 
 
-def _observed(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float) -> tuple[float, ...]:
-    """The largest step in the data, one per martingale: a maximum over rows, which only the data tell, as they do the sums."""
-    evidence = constraints.evidence
-    require(len(claimed.observed) == len(evidence), "its rounds do not fit their proofs")
-    require(all(0 <= a <= math.inf for a in claimed.observed), "a step in the data is not a length")
-    return tuple(
-        min(a, largest, b * each.reach) for a, largest, each in zip(claimed.observed, before.observed, evidence, strict=True)
-    )
-
-
-def _all_near(claimed: Sequence[float], derived: Sequence[float]) -> bool:
-    return len(claimed) == len(derived) and all(abs(a - b) <= TOLERANCE * abs(b) for a, b in zip(claimed, derived, strict=True))
+def _steps(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float) -> list[Steps]:
+    """What is known of steps; the largest of the data is a maximum over rows, which only the data tell, as they do the sums."""
+    require(len(claimed.steps) == len(constraints.evidence), "its rounds do not fit their proofs")
+    found = []
+    for index, (claim, last) in enumerate(zip(claimed.steps, before.steps, strict=True)):
+        steps = constraints.declared(claimed.steps, index, b)
+        require(claim.observed >= 0, "a step in the data is not a length")
+        near(claim.largest, steps.largest, "the largest possible step of a round")
+        near(claim.squares, steps.squares, "the squared widths of a round")
+        found.append(Steps(steps.largest, min(claim.observed, last.observed, steps.largest), steps.squares))
+    return found
 
 
 def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequence[Known]) -> tuple[float, list[Bound]]:

@@ -53,6 +53,7 @@ class Circumstances:
     anchored:        whether the class lies around a given estimate of Q.
     earlier_rows:    how many earlier rows chose the class (0: none), kernel_chosen: and the kernel.
     coefficient_variance: of a whole RKHS through random features, else null.
+    row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     """
 
     terminates: bool
@@ -65,6 +66,7 @@ class Circumstances:
     earlier_rows: int
     kernel_chosen: bool
     coefficient_variance: float | None
+    row_ranges: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +103,13 @@ class RowsRecord:
     log_determinant: log det(I + c sigma^2 K) of the self-normalized radius; the pair_gram is then that of its own weights.
     bootstrap:       the quantile of a resampled radius.
     cut:             one more martingale.
+    largest_scaled:  where ranges of rows scale the kernel, u(x) K(x, y) u(y): no u(x_i) |eps_i| can be larger.
     """
 
     log_determinant: float | None
     bootstrap: float | None
     cut: CutRecord | None
+    largest_scaled: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +177,24 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
+class StepsRecord:
+    """No step can be larger than `largest`, none of the data is larger than `observed`; squares: the sum of squared widths."""
+
+    largest: float
+    observed: float
+    squares: float
+
+
+@dataclass(frozen=True)
 class RoundRecord:
     """Known before a round: every |eps| at most residual_bound, V_n / n of the kernel at most variance.
 
-    observed: no step |eps_i| sqrt(K(x_i, x_i)) (or |eps_i w_i|) of the data is larger, one number per martingale.
+    steps: of |eps_i| sqrt(K(x_i, x_i)) (or |eps_i w_i|), one entry per martingale.
     """
 
     residual_bound: float
     variance: float
-    observed: tuple[float, ...]
+    steps: tuple[StepsRecord, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from ..validation import FloatArray
 from . import theorems
 from .dual import UNIT, Bound, Form
 from .ranges import Widths, ranges_of, relative_values, rounding_slack
-from .record import AveragedRecord, ClassRecord, Record, TermRecord
+from .record import AveragedRecord, ClassRecord, Record, StepsRecord, TermRecord
 
 UNDECLARED = 1e4
 """Where no norm bound is declared, ||Q|| is taken to be at most so many times the largest value."""
@@ -47,9 +47,9 @@ class Evidence:
     gap: tuple[float, float]
     rounding: float
 
-    def steps(self, b: float, observed: float = math.inf) -> theorems.Steps:
+    def steps(self, b: float) -> theorems.Steps:
         """What residuals within b say of the steps."""
-        return theorems.Steps(b * self.reach, min(observed, b * self.reach), b**2 * self.mass)
+        return theorems.Steps(b * self.reach, b * self.reach, b**2 * self.mass)
 
     def level(self, steps: theorems.Steps, variance: float) -> float:
         """U(steps, V_n)^2 / n^2."""
@@ -59,11 +59,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Known:
-    """|eps| <= residual_bound, V_n and the largest step in the data at most these, one per evidence, at the true Q."""
+    """|eps| <= residual_bound; V_n at most these, and steps at most such, one per evidence, at the true Q."""
 
     residual_bound: float
     variances: tuple[float, ...]
-    observed: tuple[float, ...]
+    steps: tuple[theorems.Steps, ...]
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class ClassSet:
                 count=n,
                 reach=math.sqrt(sup),
                 mass=float(diagonal[ones, ones]),
-                envelope=self._envelope(math.sqrt(sup), self.record.setting.planned, share),
+                envelope=self._envelope(self._prior * math.sqrt(sup), self.record.setting.planned, share),
                 missed=missed,
                 gap=(gap * root_of(pair[ones, ones]) / n, gap * root_of(diagonal[ones, ones]) / n),
                 rounding=self.rounding,
@@ -265,7 +265,7 @@ class ClassSet:
                     count=cut.count,
                     reach=1.0,
                     mass=cut.length**2,
-                    envelope=self._envelope(1.0, cut.count, share),
+                    envelope=self._envelope(self.widths.before_data(), cut.count, share),
                     missed=(0.0, 0.0),
                     gap=(gap * cut.absolute / cut.count, gap * cut.length / cut.count),
                     rounding=0.0,
@@ -273,10 +273,19 @@ class ClassSet:
             )
         return tuple(found)
 
-    def _envelope(self, reach: float, planned: int, share: float) -> theorems.Envelope:
+    @property
+    def _prior(self) -> float:
+        """The largest u(x_i) |eps_i| that was known before the rows that count."""
+        scaled = self.part.sums.largest_scaled
+        if scaled is None:
+            return self.widths.before_data()
+        if self.record.setting.row_ranges is None or not scaled > 0:
+            raise Refuted("its kernel is scaled by ranges of rows, and none were declared")
+        return min(scaled, self.widths.before_data())
+
+    def _envelope(self, step: float, planned: int, share: float) -> theorems.Envelope:
         if not self.follows_variance:
             return theorems.Constant(self.level * self.part.statistic.count**2)
-        step = self.widths.before_data() * reach
         if self.rule.name == "symmetric":
             return theorems.Symmetric(5e-5 * planned * step**2, share)
         return theorems.Mixture(step, planned, share)
@@ -309,7 +318,25 @@ class ClassSet:
     def begin(self) -> Known:
         """What is known before any round."""
         b = self.widths.over_ball(self.radius)
-        return Known(b, tuple(b**2 * each.mass for each in self.evidence), tuple(b * each.reach for each in self.evidence))
+        claimed = self.part.rounds[0].steps if self.part.rounds else ()
+        count = len(self.evidence)
+        return self.known(b, [math.inf] * count, [self.declared(claimed, index, b) for index in range(count)])
+
+    def known(self, b: float, variances: Sequence[float], steps: Sequence[theorems.Steps]) -> Known:
+        """What residuals within b, bounds of the variances and what is known of steps say together."""
+        return Known(b, tuple(min(v, each.squares) for v, each in zip(variances, steps, strict=True)), tuple(steps))
+
+    def declared(self, claimed: Sequence[StepsRecord], index: int, b: float) -> theorems.Steps:
+        """Steps for residuals within b: where ranges were declared row by row, those of the rows, which only data tell."""
+        derived = self.evidence[index].steps(b)
+        if self.record.setting.row_ranges is None or not self.follows_variance:
+            return derived
+        if len(claimed) != len(self.evidence):
+            raise Refuted("its rounds do not fit their proofs")
+        largest, squares = min(claimed[index].largest, derived.largest), min(claimed[index].squares, derived.squares)
+        if not (largest >= 0 and squares >= 0):
+            raise Refuted("a step is not a length")
+        return theorems.Steps(largest, largest, squares)
 
     def ball(self) -> Bound:
         """||theta||^2 <= R^2 over the penalized coordinates."""
@@ -387,11 +414,14 @@ class ClassSet:
         b, count = known[averaged.round].residual_bound, len(averaged.weights)
         half = np.full(count, b) if averaged.ranges is None else np.minimum(averaged.ranges, b)
         half = half + (1 + self.record.assumptions.discount) * self.misfit
+        if averaged.ranges is not None and self.record.setting.row_ranges is None:
+            raise Refuted("it bounds residuals row by row, though nothing was declared for rows")
         if (averaged.missed is None) != (self.part.unseen is None):
             raise Refuted("it bounds residuals row by row, and does not say what its coordinates miss")
         if averaged.missed is not None:
             half = half + self.radius * averaged.missed
-        return -averaged.offsets, half
+        # A residual that must be 0 is held to a millionth of its size, which keeps numbers apart.
+        return -averaged.offsets, np.maximum(half, 1e-6 * (np.abs(averaged.offsets) + b))
 
     @cached_property
     def _tables(self) -> dict[tuple[int, theorems.Steps, float], theorems.Squared]:
@@ -403,7 +433,7 @@ class ClassSet:
         evidence = self.evidence[index]
         steps, largest = theorems.NO_STEPS, 0.0
         if known is not None:
-            steps, largest = evidence.steps(known.residual_bound, known.observed[index]), known.variances[index]
+            steps, largest = known.steps[index], known.variances[index]
         key = (index, steps, largest)
         if key not in self._tables:
             self._tables[key] = theorems.Squared.of(evidence.envelope, steps, largest)
