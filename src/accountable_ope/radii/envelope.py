@@ -15,7 +15,7 @@ from .martingale import gaussian_mixture, psi_exponential
 ATOMS = ((1.0, 0.6), (1.5, 0.25), (2.25, 0.15))
 """Rates of Theorem A, in units of the best one at the planned number of rows, and their weights."""
 
-AZUMA_SHARE = 0.2
+AZUMA_SHARE = 0.1
 """The weight of Theorem A in the mixture."""
 
 TOP = 0.3
@@ -98,8 +98,8 @@ def _log_sum(
 def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:
     """Rates between 1.5 / sqrt(planned) and 0.99 in units of 1/b: from a variance of about b^2 per row down to none.
 
-    Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a fifth of
-    all weight, at rates near sqrt(2 log(2 / (delta / 5)) / B), B = planned b^2 / 4. In units of the range b all of them depend on
+    Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a tenth of
+    all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. In units of the range b all of them depend on
     `planned` and delta alone.
     """
     rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), CEILING, count)

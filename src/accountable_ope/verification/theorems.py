@@ -49,7 +49,7 @@ class Mixture:
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
     B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
-    largest. A, with a fifth of all weight: sqrt(8 log(10 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
+    largest. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
     .25 and .15 of its weight.
     """
 
@@ -63,13 +63,13 @@ class Mixture:
 
     @property
     def weights(self) -> FloatArray:
-        return 0.8 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
+        return 0.9 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
 
     @property
     def azuma(self) -> tuple[FloatArray, FloatArray]:
         """Rates and weights of Theorem A."""
-        best = math.sqrt(8 * math.log(10 / self.delta) / self.planned) / self.prior
-        return best * np.array([1.0, 1.5, 2.25]), 0.2 * np.array([0.6, 0.25, 0.15])
+        best = math.sqrt(8 * math.log(20 / self.delta) / self.planned) / self.prior
+        return best * np.array([1.0, 1.5, 2.25]), 0.1 * np.array([0.6, 0.25, 0.15])
 
     def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         if steps.largest == 0:
