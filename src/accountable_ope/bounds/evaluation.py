@@ -19,10 +19,10 @@ from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
-from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
+from ..radii.no_cut import why_no_cut
 from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..radii.row_scale import row_scale
@@ -115,7 +115,7 @@ class Evaluation:
         size = planned if planned is not None and rule.anytime else len(problem.data)
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
-        members = [self.member(index, rescaled=rule.follows_variance) for index in range(len(self.classes))]
+        members = [self.member_for(rule, index, growing=growing) for index in range(len(self.classes))]
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
@@ -141,6 +141,7 @@ class Evaluation:
                 coefficient_variance=coefficient_variance,
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
             ),
+            steps=Asked.of(problem).steps,
         )
 
     def interval(self, ends: Sequence[ClassEnds], rule: RadiusRule, split: DeltaSplit, setting: Setting) -> Interval:
@@ -273,6 +274,12 @@ class Evaluation:
             largest_scaled=None if scale is None else scale.largest,
         )
 
+    @checked
+    def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False) -> Member:
+        """One class as a radius needs it."""
+        against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
+        return replace(self.member(index, rescaled=rule.follows_variance), no_cut=against)
+
     def _refuse_index(self, index: int) -> None:
         if not 0 <= index < len(self.classes):
             raise InvalidInput(f"`index` must be one of the {len(self.classes)} classes, from 0. Got {index}.")
@@ -393,17 +400,6 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
         raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
     sections = any(each.has_remainder for each in classes)
-    for rule in rules:
-        if rule.cut and sections:
-            raise InvalidInput(
-                f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
-                "looking at all rows: use certified."
-            )
-        if rule.cut and not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
-            raise InvalidInput(
-                f"`radius` {rule.name} needs weights that no later row decides, so `policy` must be exact or a SampledPolicy, "
-                "whose draws at start states are made apart from those at next states."
-            )
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
     if sections and isinstance(facts.norm_bound, RelativeNorm):

@@ -18,7 +18,8 @@ from ..programs.certificate import Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
-from ..radii.premises import ClassWords, class_doubts, plausibility
+from ..radii.no_cut import NoCut
+from ..radii.premises import ClassWords, CutWords, class_doubts, cut_remarks, plausibility
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
 from ..statistics.statistic import KernelStatistic
@@ -46,6 +47,8 @@ class Basis:
         How large residuals can be.
     sums : RowSums
         Sums over the rows that the radius needs.
+    no_cut : NoCut or None
+        Why there is no cut, where the radius would have one.
     """
 
     description: Description
@@ -55,6 +58,7 @@ class Basis:
     moments: FloatArray
     residuals: ResidualRange
     sums: RowSums
+    no_cut: NoCut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +72,15 @@ class Setting:
     average : AverageReward or None
         What was declared, where an average reward is bounded.
     circumstances : Circumstances
+    steps : tuple of Statement
+        What was declared of single steps.
     """
 
     data: DataRecord
     kernel: Description
     average: AverageReward | None
     circumstances: Circumstances
+    steps: tuple[Statement, ...] = ()
 
 
 @checked
@@ -136,7 +143,13 @@ class ClassCertificates:
     @property
     def words(self) -> ClassWords:
         """What premises say of the class."""
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension)
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut)
+
+    @property
+    def cut(self) -> CutWords | None:
+        """What premises say of the cut, None where there is none."""
+        sums = self.basis.sums.cut
+        return None if sums is None else CutWords(sums.kind, sums.earlier)
 
     @property
     def consistent(self) -> bool:
@@ -175,8 +188,8 @@ class Interval:
         The ends, cut to the range of values that the assumptions allow; NaN where the status is INCONSISTENT.
     status : Status
         OK, VACUOUS or INCONSISTENT.
-    premises, doubts : tuple of Statement
-        What must be true for the guarantee, and what speaks against it.
+    premises, doubts, remarks : tuple of Statement
+        What must be true for the guarantee, what speaks against it, and how it came about.
     radius : Radius
         The radius, its theorem and guarantee.
     certificates : tuple of ClassCertificates
@@ -269,6 +282,11 @@ class Interval:
         save_record(path, self.record())
 
     @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """Which weights the cut has, or why there is none."""
+        return _cut_remarks(self.certificates)
+
+    @property
     def doubts(self) -> tuple[Statement, ...]:
         """Which classes probably do not contain Q, though the data do not refute them at this radius and size."""
         return class_doubts(
@@ -276,6 +294,10 @@ class Interval:
             self.delta,
             self.assumptions.misfit,
         )
+
+
+def _cut_remarks(parts: Sequence[ClassCertificates]) -> tuple[Statement, ...]:
+    return cut_remarks([part.words.cut for part in parts], [part.basis.no_cut for part in parts])
 
 
 def hull(parts: Sequence[ClassCertificates], start_error: float) -> tuple[float, float]:

@@ -60,6 +60,8 @@ def record_of(interval: Interval) -> Record:
         result=ResultRecord(interval.lower, interval.upper, interval.unclipped, interval.status.name, interval.start_error),
         premises=tuple(PremiseRecord(each.name, each.text) for each in interval.premises),
         doubts=tuple(PremiseRecord(each.name, each.text) for each in interval.doubts),
+        remarks=tuple(PremiseRecord(each.name, each.text) for each in interval.remarks),
+        steps=tuple(PremiseRecord(each.name, each.text) for each in setting.steps),
     )
 
 
@@ -123,8 +125,11 @@ def statistic_record(statistic: KernelStatistic) -> StatisticRecord:
 
 def _rows_record(part: ClassCertificates) -> RowsRecord:
     sums, cut = part.basis.sums, part.basis.sums.cut
-    record = None if cut is None else CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length)
-    return RowsRecord(sums.log_determinant, sums.bootstrap, record, sums.largest_scaled)
+    record = None
+    if cut is not None:
+        record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, cut.kind, cut.earlier, cut.rate)
+    no_cut = None if part.basis.no_cut is None else part.basis.no_cut.name
+    return RowsRecord(sums.log_determinant, sums.bootstrap, record, no_cut, sums.largest_scaled)
 
 
 def verify_interval(interval: Interval) -> Verification:

@@ -173,8 +173,8 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
-        rescaled = radius_rule(record.radius.name).follows_variance
-        members = [evaluation.member(index, rescaled=rescaled) for index in range(len(classes))]
+        rule = radius_rule(record.radius.name)
+        members = [evaluation.member_for(rule, index, growing=setting.growing) for index in range(len(classes))]
     rule, delta = radius_rule(record.radius.name), record.delta.kernel
     for part, member, proof in zip(record.classes, members, proved.classes, strict=True):
         grounds = rule.evidence(member, delta, record.setting.planned)
@@ -211,6 +211,10 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the scale of rows": (part.sums.largest_scaled or 0.0, grounds.sums.largest_scaled or 0.0),
         "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
     }
+    if part.sums.no_cut != (None if grounds.no_cut is None else grounds.no_cut.name):
+        return "why there is no cut"
+    if (part.sums.cut and part.sums.cut.kind) != (grounds.sums.cut and grounds.sums.cut.kind):
+        return "the cut"
     for name, (claimed, found) in pairs.items():
         slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of a box" else 0.0)
         if np.shape(claimed) != np.shape(found) or not np.allclose(claimed, found, rtol=1e-6, atol=slack):
@@ -267,7 +271,7 @@ def _farthest_row(part: ClassRecord, member: Member) -> float:
 def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
     if sums is None:
         return np.zeros(0)
-    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length]])
+    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate]])
 
 
 def _size(value: ArrayLike) -> float:

@@ -37,6 +37,7 @@ class Kind(Enum):
     PREMISE = "premise"
     DOUBT = "doubt"
     ADVICE = "advice"
+    REMARK = "remark"
 
 
 @checked
@@ -47,7 +48,7 @@ class Statement:
     Parameters
     ----------
     kind : Kind
-        Premise, doubt or advice.
+        Premise, doubt, advice or remark.
     name : str
         Which one of its kind: "order", "rewards", "class", "norm", ...
     text : str
@@ -92,6 +93,11 @@ def doubt(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
 def advice(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
     """What to do next."""
     return Statement(Kind.ADVICE, name, text, parameters)
+
+
+def remark(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
+    """How a result came about, where that is worth a sentence."""
+    return Statement(Kind.REMARK, name, text, parameters)
 
 
 def texts(statements: Iterable[Statement]) -> list[str]:

@@ -188,7 +188,7 @@ class Transitions:
         if self.episodes is None:
             raise InvalidInput("`first_states` needs `episodes`: without them nobody knows where an episode starts.")
         _, first_rows = np.unique(self.episodes, return_index=True)
-        return StartStates(self.states[np.sort(first_rows)], exact=False)
+        return StartStates(self.states[np.sort(first_rows)], exact=False, fixed=False)
 
 
 @checked
@@ -204,6 +204,9 @@ class StartStates:
     exact : bool
         True: this finite distribution *is* the start distribution; no Monte Carlo error. False: the states are an i.i.d. sample
         of it, and the bounds pay for that with their own radius.
+    fixed : bool
+        Whether the states were fixed before the data, as a cut needs it; those of the log itself (`Transitions.first_states`) were
+        not.
 
     Raises
     ------
@@ -222,8 +225,11 @@ class StartStates:
     states: FloatArray
     weights: FloatArray
     exact: bool
+    fixed: bool
 
-    def __init__(self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True) -> None:
+    def __init__(
+        self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True, *, fixed: bool = True
+    ) -> None:
         for given, name in ((states, "start states"), (weights, "weights")):
             _refuse_text(given, name)
         s = matrix(states, "start states")
@@ -240,6 +246,7 @@ class StartStates:
         object.__setattr__(self, "states", frozen(s))
         object.__setattr__(self, "weights", frozen(w / w.sum()))
         object.__setattr__(self, "exact", bool(exact))
+        object.__setattr__(self, "fixed", bool(fixed))
 
     def __len__(self) -> int:
         return len(self.states)

@@ -14,6 +14,7 @@ from ..programs.lagrangian import Constraint
 from ..statistics.bellman import BellmanSystem
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
+from .no_cut import NoCut
 
 
 @checked
@@ -50,6 +51,10 @@ class Member:
         Labels of the episodes, None where unknown.
     note : str
         Why the ball is what it is.
+    no_cut : NoCut or None
+        What stands against a cut; None: nothing.
+    offered : array (n,) or None
+        Weights that a cut may use, each known before its row was drawn, such as those of recorded propensities.
     row_ranges : array (n,) or None
         |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
     largest_scaled : float or None
@@ -71,6 +76,8 @@ class Member:
     listed: bool = False
     episodes: IntArray | None = None
     note: str = ""
+    no_cut: NoCut | None = None
+    offered: FloatArray | None = None
     row_ranges: FloatArray | None = None
     largest_scaled: float | None = None
 

@@ -11,8 +11,9 @@ from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, doubt, premise
+from ..problem.statements import Guarantee, Statement, doubt, premise, remark
 from ..validation import whole
+from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
 
 ORDER = premise(
@@ -75,7 +76,10 @@ BEFORE_THE_DATA = Choice()
 
 @dataclass(frozen=True)
 class Asked:
-    """What premises say of a problem: its assumptions, what follows from them, and how exactly policy and start are known."""
+    """What premises say of a problem: its assumptions, what follows from them, and how exactly policy and start are known.
+
+    steps: what was declared of single steps.
+    """
 
     assumptions: Assumptions
     ranges: ValueRanges
@@ -83,22 +87,34 @@ class Asked:
     exact_policy: bool
     start_is_exact: bool
     rows: int
+    steps: tuple[Statement, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Asked:
         """What a problem asks."""
         exact, start = problem.policy.exact, problem.start_is_exact
-        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, len(problem.data))
+        known = problem.row_ranges.premises() if problem.knowledge.given else ()
+        steps = tuple(premise(each.name, each.text) for each in known)
+        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, len(problem.data), steps)
+
+
+@dataclass(frozen=True)
+class CutWords:
+    """Where the weights of a cut come from, and how many first rows chose them."""
+
+    kind: str
+    earlier: int
 
 
 @dataclass(frozen=True)
 class ClassWords:
-    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has."""
+    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut."""
 
     features: str
     norm_bound: float | None
     note: str
     dimension: int
+    cut: CutWords | None = None
 
 
 def value_premises(
@@ -127,10 +143,12 @@ def value_premises(
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
+    if rule.follows_variance:
+        premises += problem.steps
     premises += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
     premises += rounding_premises(facts, ranges, parts)
     premises.append(kernel_premise(kernel, chosen))
-    premises += radius_premises(facts, rule)
+    premises += radius_premises(facts, rule, cut=any(part.cut is not None for part in parts))
     premises.append(FIXED_SIZE if planned is None else planned_size(planned))
     if not problem.exact_policy:
         premises.append(DRAWN_ACTIONS)
@@ -152,13 +170,13 @@ def ending_premises(problem: Asked) -> list[Statement]:
     return [*premises, premise("endless", "No state is terminal" + how)]
 
 
-def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
+def radius_premises(facts: Assumptions, rule: RadiusRule, *, cut: bool) -> list[Statement]:
     """What one radius needs beyond the others."""
     premises = []
     if facts.state_box is not None and rule.approach in (Approach.FOLLOWING, Approach.JOINT, Approach.SELF_NORMALIZED):
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
         premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
-    if rule.cut:
+    if cut:
         text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
         premises += [premise("cut", text), fixed_starts("weights for early rows depend on them")]
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
@@ -168,6 +186,26 @@ def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
         text = "There are enough rows for the asymptotic law of the loss; nothing says how many that is."
         premises.append(premise("asymptotic", text))
     return premises
+
+
+def cut_remarks(cuts: Sequence[CutWords | None], reasons: Sequence[NoCut | None]) -> tuple[Statement, ...]:
+    """Which weights the cuts have, or why there are none, each said once."""
+    found = []
+    for cut, reason in zip(cuts, reasons, strict=True):
+        if cut is not None:
+            text = f"The cut has {WEIGHTS[cut.kind]}, chosen on the first {cut.earlier} rows, which have no weight in it."
+            found.append(remark("cut", text, ("weights", cut.kind), ("earlier_rows", cut.earlier)))
+        elif reason is not None:
+            found.append(reason.statement)
+    return tuple(dict.fromkeys(found))
+
+
+WEIGHTS = {
+    "fitted": "fitted weights",
+    "bounded": "bounded weights",
+    "propensities": "the weights of the recorded propensities",
+}
+"""How the weights of a cut are called."""
 
 
 def planned_size(rows: int) -> Statement:

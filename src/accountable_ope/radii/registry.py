@@ -16,10 +16,11 @@ from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
-from .cut import cut_evidence, fit_cut
-from .envelope import SymmetricEnvelope, rate_mixture
+from .cut import CutQuestion, choose_cut, cut_evidence
+from .envelope import SymmetricEnvelope, cut_mixture, rate_mixture
 from .martingale import azuma, azuma_anytime
 from .member import Member
+from .no_cut import NoCut
 from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
 from .sums import NO_SUMS, RowSums
@@ -89,12 +90,16 @@ class Radius:
 
 @dataclass(frozen=True, eq=False)
 class Grounds:
-    """The evidence of one class, from which sums over the rows it comes, and what it rests on, in short."""
+    """The evidence of one class, from which sums over the rows it comes, and what it rests on, in short.
+
+    no_cut: why there is no cut, where the radius would have one.
+    """
 
     evidence: tuple[Evidence, ...]
     statistic: KernelStatistic
     uses: str
     sums: RowSums = NO_SUMS
+    no_cut: NoCut | None = None
 
 
 @checked
@@ -119,7 +124,7 @@ class RadiusRule:
     anytime : bool
         Whether the same event serves all n at once, so that data may be looked at again and again (`Monitor`).
     cut : bool
-        Whether half of delta goes to one more martingale, with weights fitted on earlier episodes.
+        Whether half of delta goes to one more martingale, with weights made from earlier rows, where nothing stands against it.
     """
 
     name: str
@@ -174,16 +179,19 @@ class RadiusRule:
     def _following(self, member: Member, delta: float, planned: int) -> Grounds:
         """Kernel evidence and, with a cut, that of one more martingale: half of delta each."""
         assert self.envelope is not None
-        statistic = member.statistic
-        share = 0.5 * delta if self.cut else delta  # whether or not the earlier rows gave weights: no choice by the data
-        prior = member.residuals.before_data  # the rates of the envelope must be fixed before the data
+        statistic, prior, cut = member.statistic, member.residuals.before_data, None
+        wanted = self.cut and member.no_cut is None
+        share = 0.5 * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
         envelope = self.envelope(member.prior * math.sqrt(statistic.kernel_supremum), planned, share)
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
-        cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
+        if wanted:
+            declared = member.norm if isinstance(member.norm, float) else None
+            cut = choose_cut(CutQuestion(member.system, member.kernel, prior, share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            found.append(cut_evidence(sums, cut, self.envelope(prior, sums.count, share), member.residual_gap))
-        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums, largest_scaled=member.largest_scaled))
+            found.append(cut_evidence(sums, cut, cut_mixture(prior, cut.rate, sums.count, share), member.residual_gap))
+        no_cut = None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS
+        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums, largest_scaled=member.largest_scaled), no_cut)
 
     def _uses(self, member: Member) -> str:
         number = member.ranges.residual_bound if self.rests is Rests.SUPREMUM else member.ranges.residual_width
@@ -268,7 +276,7 @@ RULES: tuple[RadiusRule, ...] = (
     ),
     RadiusRule(
         "empirical-bernstein",
-        "Empirical Bernstein in Hilbert space (Theorem B), tightened",
+        "Empirical Bernstein in Hilbert space (Theorems A and B'), tightened",
         Rests.WIDTH,
         approach=Approach.FOLLOWING,
         envelope=rate_mixture,
@@ -276,18 +284,11 @@ RULES: tuple[RadiusRule, ...] = (
     ),
     RadiusRule(
         "certified",
-        "Empirical Bernstein with the variance inside the constraint (Theorem B, joint)",
+        "Empirical Bernstein with the variance inside the constraint (Theorems A and B', joint), and a cut",
         Rests.WIDTH,
         approach=Approach.JOINT,
         envelope=rate_mixture,
         anytime=True,
-    ),
-    RadiusRule(
-        "certified-cut",
-        "Empirical Bernstein, joint, and a weighted sum of residuals (Theorem B, twice)",
-        Rests.WIDTH,
-        approach=Approach.JOINT,
-        envelope=rate_mixture,
         cut=True,
     ),
     RadiusRule(

@@ -21,6 +21,12 @@ class CutSums:
         n.
     absolute, length : float
         sum_i |w_i| and sqrt(sum_i w_i^2).
+    kind : str
+        Where the weights come from.
+    earlier : int
+        How many first rows, which have no weight, chose them.
+    rate : float
+        The rate that these rows chose.
     """
 
     total: FloatArray
@@ -28,6 +34,9 @@ class CutSums:
     count: int
     absolute: float
     length: float
+    kind: str
+    earlier: int
+    rate: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,6 +87,7 @@ class CutRecord:
     """sum_i w_i C_i / n and sum_i w_i^2 C_i C_i' / n^2 of the columns C = [Z | v], over the n rows that have a weight.
 
     absolute, length: sum_i |w_i| and sqrt(sum_i w_i^2).
+    kind, earlier, rate: where the weights come from, how many first rows (without weight) chose them, and which rate these chose.
     """
 
     total: FloatArray
@@ -94,6 +95,9 @@ class CutRecord:
     count: int
     absolute: float
     length: float
+    kind: str
+    earlier: int
+    rate: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +107,14 @@ class RowsRecord:
     log_determinant: log det(I + c sigma^2 K) of the self-normalized radius; the pair_gram is then that of its own weights.
     bootstrap:       the quantile of a resampled radius.
     cut:             one more martingale.
+    no_cut:          why there is none, where the radius would have one.
     largest_scaled:  where ranges of rows scale the kernel, u(x) K(x, y) u(y): no u(x_i) |eps_i| can be larger.
     """
 
     log_determinant: float | None
     bootstrap: float | None
     cut: CutRecord | None
+    no_cut: str | None
     largest_scaled: float | None
 
 
@@ -285,7 +291,9 @@ class Record:
     radius : RadiusRecord
     classes : tuple of ClassRecord
     result : ResultRecord
-    premises, doubts : tuple of PremiseRecord
+    premises, doubts, remarks : tuple of PremiseRecord
+    steps : tuple of PremiseRecord
+        What was declared of single steps.
     """
 
     format: str
@@ -303,3 +311,5 @@ class Record:
     result: ResultRecord
     premises: tuple[PremiseRecord, ...]
     doubts: tuple[PremiseRecord, ...]
+    remarks: tuple[PremiseRecord, ...]
+    steps: tuple[PremiseRecord, ...]

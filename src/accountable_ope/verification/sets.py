@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges
-from ..radii.premises import SPAN_NORM, ClassWords, why_so_large
+from ..radii.premises import SPAN_NORM, WEIGHTS, ClassWords, CutWords, why_so_large
 from ..radii.registry import Approach, LossKind, RadiusRule, Rests
 from ..validation import FloatArray
 from . import theorems
@@ -153,7 +153,27 @@ class ClassSet:
     @property
     def words(self) -> ClassWords:
         """What premises say of the class."""
-        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized))
+        cut = self.part.sums.cut
+        words = None if cut is None else CutWords(cut.kind, cut.earlier)
+        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words)
+
+    @property
+    def cut_share(self) -> float:
+        """The share of delta of the kernel's martingale: half, where nothing stood against a cut before any row was looked at."""
+        why, cut, setting = self.part.sums.no_cut, self.part.sums.cut, self.record.setting
+        if cut is not None and (why is not None or not self.rule.cut):
+            raise Refuted("it uses a cut, which its radius does not have")
+        if not self.rule.cut or not self.follows_variance:
+            return 1.0
+        if why is None and cut is None:
+            raise Refuted("it has no cut and does not say why")
+        stands = {"GROWING": setting.growing, "ANCHORED": setting.anchored, "COORDINATES": self.part.unseen is not None}
+        for name, true in stands.items():
+            if why == name and not true:
+                raise Refuted("what stands against its cut is not true")
+            if true and why is None:
+                raise Refuted("it has a cut, though something stands against it")
+        return 0.5 if why in (None, "WEIGHTS") else 1.0
 
     @cached_property
     def assumptions(self) -> Assumptions:
@@ -238,7 +258,7 @@ class ClassSet:
         gap = (1 + self.record.assumptions.discount) * self.misfit
         squared = pair / n**2 if self.rule.loss is LossKind.V else (pair - diagonal) / (n * (n - 1))
         missed = (root_of(pair[-1, -1]) / n, root_of(diagonal[-1, -1]) / n) if statistic.has_remainder else (0.0, 0.0)
-        share = self.record.delta.kernel * (0.5 if self.rule.cut else 1.0)
+        share = self.record.delta.kernel * self.cut_share
         found = [
             Evidence(
                 name="kernel",
@@ -254,9 +274,9 @@ class ClassSet:
             )
         ]
         cut = part.sums.cut
-        if cut is not None and not self.rule.cut:
-            raise Refuted("it uses a cut, which its radius does not have")
         if cut is not None and self.follows_variance:
+            if not (cut.rate > 0 and cut.kind in WEIGHTS and cut.earlier >= 0):
+                raise Refuted("its cut has no rate")
             found.append(
                 Evidence(
                     name="cut",
@@ -265,7 +285,7 @@ class ClassSet:
                     count=cut.count,
                     reach=1.0,
                     mass=cut.length**2,
-                    envelope=self._envelope(self.widths.before_data(), cut.count, share),
+                    envelope=theorems.Mixture(self.widths.before_data(), cut.count, share, cut.rate),
                     missed=(0.0, 0.0),
                     gap=(gap * cut.absolute / cut.count, gap * cut.length / cut.count),
                     rounding=0.0,

@@ -49,27 +49,33 @@ class Mixture:
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
     B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
-    largest. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
+    largest. A cut adds rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .99), with .2, .6 and .2 of
+    .6 of all weight. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
     .25 and .15 of its weight.
     """
 
     prior: float
     planned: int
     delta: float
+    tuned: float | None = None
 
     @property
     def rates(self) -> FloatArray:
-        return np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.99, 64) / self.prior
+        plain = np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.99, 64) / self.prior
+        if self.tuned is None:
+            return plain
+        return np.append(plain, np.minimum(self.tuned * np.array([0.625, 1.0, 1.6]), 0.99 / self.prior))
 
     @property
     def weights(self) -> FloatArray:
-        return 0.9 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
+        plain = 0.9 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
+        return plain if self.tuned is None else np.append(0.4 * plain, 0.6 * np.array([0.2, 0.6, 0.2]))
 
     @property
     def azuma(self) -> tuple[FloatArray, FloatArray]:
         """Rates and weights of Theorem A."""
         best = math.sqrt(8 * math.log(20 / self.delta) / self.planned) / self.prior
-        return best * np.array([1.0, 1.5, 2.25]), 0.1 * np.array([0.6, 0.25, 0.15])
+        return best * np.array([1.0, 1.5, 2.25]), (0.1 if self.tuned is None else 0.04) * np.array([0.6, 0.25, 0.15])
 
     def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         if steps.largest == 0:

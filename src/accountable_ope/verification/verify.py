@@ -15,7 +15,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
-from ..problem.statements import Guarantee, Statement, Status
+from ..problem.statements import Guarantee, Statement, Status, premise
 from ..radii.premises import (
     Asked,
     Choice,
@@ -221,7 +221,15 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
         exact = setting.exact_policy
         spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in sets]
         return average_premises(record.average, words, spans, kernel=record.kernel.text, exact_policy=exact)
-    asked = Asked(record.assumptions, ranges, setting.terminates, setting.exact_policy, setting.start_is_exact, record.data.rows)
+    asked = Asked(
+        record.assumptions,
+        ranges,
+        setting.terminates,
+        setting.exact_policy,
+        setting.start_is_exact,
+        record.data.rows,
+        tuple(premise(each.name, each.text) for each in record.steps),
+    )
     found = value_premises(
         asked,
         words,

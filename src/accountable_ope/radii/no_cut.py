@@ -1,0 +1,40 @@
+"""Why a result has no cut: no weighted sum of residuals beside the kernel's martingale."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..classes.function_class import FunctionClass
+from ..problem.policy import SampledPolicy
+from ..problem.problem import Problem
+from ..problem.statements import Statement, remark
+
+
+class NoCut(Enum):
+    """Each value is the reason, as a result says it."""
+
+    GROWING = "the data may grow and be looked at again, and weights are made for one number of rows"
+    ANCHORED = "the class lies around an estimate that may have been fitted to these rows, so that no row is later than it"
+    COORDINATES = "the coordinates of the class were chosen by looking at all rows, and weights must depend on earlier ones alone"
+    POLICY = "the policy draws its actions from a stream that is not known to be apart from the data"
+    STARTS = "the start states come from the log itself, and weights must not depend on later rows"
+    WEIGHTS = "the first rows gave no weights that point at the value"
+
+    @property
+    def statement(self) -> Statement:
+        """What a result says."""
+        text = f"There is no cut, which would make the interval narrower: {self.value}."
+        return remark("no-cut", text, ("reason", self.name.lower()))
+
+
+def why_no_cut(problem: Problem, function_class: FunctionClass, *, anchored: bool, growing: bool) -> NoCut | None:
+    """What stands against a cut before any row is looked at; None: nothing."""
+    if growing:
+        return NoCut.GROWING
+    if anchored:
+        return NoCut.ANCHORED
+    if function_class.has_remainder:
+        return NoCut.COORDINATES
+    if not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
+        return NoCut.POLICY
+    return None if problem.starts.fixed else NoCut.STARTS
