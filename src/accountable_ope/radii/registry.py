@@ -13,7 +13,7 @@ from ..problem.statements import Guarantee
 from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
-from .cut import cut_evidence, fit_cut
+from .cut import CutQuestion, choose_cut, cut_evidence
 from .envelope import SymmetricEnvelope, rate_mixture
 from .martingale import azuma, azuma_anytime
 from .member import Member
@@ -176,7 +176,8 @@ class RadiusRule:
         prior = member.residuals.before_data  # the rates of the envelope must be fixed before the data
         envelope = self.envelope(prior * math.sqrt(statistic.kernel_supremum), planned, share)
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
-        cut = fit_cut(member.system, member.kernel, member.episodes) if self.cut else None
+        norm = member.norm if isinstance(member.norm, float) else None
+        cut = choose_cut(CutQuestion(member.system, member.kernel, prior, share, norm)) if self.cut else None
         sums = None if cut is None else cut.sums(member.system)
         if sums is not None:
             found.append(cut_evidence(sums, self.envelope(prior, sums.count, share), member.residual_gap))
