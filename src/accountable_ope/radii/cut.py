@@ -1,33 +1,66 @@
-"""One more martingale: a weighted sum of residuals whose weights, fitted on earlier rows, point at the value itself.
+"""One more martingale: a weighted sum of residuals whose weights point at the value itself.
 
-For weights w_i that depend on the past and x_i alone, sum_i w_i eps_i(Q) is a martingale at the true Q, so Theorem B bounds it as
-it bounds ||S_n||: it is ||S_n|| for the kernel w(x) w(y). If sum_i w_i Z_i / n is near c0, the sum is near the difference between
+For weights w_i that depend on the past and x_i alone, sum_i w_i eps_i(Q) is a martingale at the true Q, so the theorems bound it as
+they bound ||S_n||: it is ||S_n|| for the kernel w(x) w(y). If sum_i w_i Z_i / n is near c0, the sum is near the difference between
 the value of Q and an estimate of it, and its bound is a cut straight across the feasible set.
 
-The first rows fit w; the others are cut into blocks, and every block gets the w fitted on all rows before it, aimed at what the
-blocks before have left of c0. Everything is predictable: no row decides its own weight.
+The first rows have weight 0 and choose between several ways to weigh the others, by how wide each cut would be. The others come in
+blocks, and every block gets weights made from the rows before it, aimed at what the blocks before have left of c0. Everything is
+predictable: no row decides its own weight, nor does a later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from itertools import pairwise
+from enum import Enum
 
 import numpy as np
 
-from ..kernels.kernel import Kernel, block
+from ..kernels.kernel import Kernel
 from ..programs.envelope import Envelope
 from ..programs.evidence import Evidence
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import BellmanSystem
-from ..validation import FloatArray, IntArray, frozen
+from ..validation import FloatArray, frozen
+from .bounded_weights import Regression, bounded_weights
+from .earlier_rows import EarlierRows, block_edges, earlier_rows
+from .fitted_weights import Fit, fitted_weights
 from .sums import CutSums
 
-FIRST_SHARE = 0.1
-BLOCKS = 10
-CENTERS = 150
-RIDGE = 1e-3
+
+class CutKind(Enum):
+    """Where the weights of a cut come from."""
+
+    FITTED = "fitted"
+    BOUNDED = "bounded"
+    OFFERED = "propensities"
+
+
+@dataclass(frozen=True, eq=False)
+class CutQuestion:
+    """What weights are made from.
+
+    Attributes
+    ----------
+    system : BellmanSystem
+    kernel : Kernel
+    step_range : float
+        b, known before the data: no residual of the true Q is larger.
+    delta : float
+        The share of the cut.
+    norm_bound : float or None
+        Declared, if any.
+    offered : array (n,) or None
+        Raw weights of which each was known before r_i and s'_i, such as those of importance sampling.
+    """
+
+    system: BellmanSystem
+    kernel: Kernel
+    step_range: float
+    delta: float
+    norm_bound: float | None = None
+    offered: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +69,9 @@ class Cut:
 
     weights: FloatArray
     earlier: int
+    kind: CutKind
+    rate: float
+    predicted: float
 
     @property
     def count(self) -> int:
@@ -47,7 +83,16 @@ class Cut:
         columns = np.column_stack([system.residuals, system.target])
         weighted = columns * w[:, None]
         squares = weighted.T @ weighted / n**2
-        return CutSums(w @ columns / n, squares, n, float(np.abs(w).sum()), float(np.linalg.norm(w)))
+        return CutSums(
+            total=w @ columns / n,
+            squares=squares,
+            count=n,
+            absolute=float(np.abs(w).sum()),
+            length=float(np.linalg.norm(w)),
+            kind=self.kind.value,
+            earlier=self.earlier,
+            rate=self.rate,
+        )
 
 
 def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evidence:
@@ -66,56 +111,27 @@ def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evi
     )
 
 
-def fit_cut(system: BellmanSystem, kernel: Kernel, episodes: IntArray | None) -> Cut | None:
-    """The weights, or None where there are too few rows to fit any."""
-    n, m = len(system.target), system.dimension
-    edges = _edges(n, m, episodes)
+def choose_cut(question: CutQuestion) -> Cut | None:
+    """The weights, or None where there are too few rows to make any."""
+    system = question.system
+    n = len(system.target)
+    edges = block_edges(n, system.dimension)
     if len(edges) < 2:
         return None
-    first = edges[0]
-    weights, left = np.zeros(n), system.objective.copy()
-    largest = 0.0
-    for start, end in pairwise(edges):
-        share = (n - start) / (n - first)
-        fitted = _fit(system, kernel, start, left / share)
-        if start == first:
-            largest = float(np.abs(fitted(system.points[:start])).max())
-            if largest == 0:
-                return None
-        weights[start:end] = np.clip(fitted(system.points[start:end]), -largest, largest)
-        left = left - weights[start:end] @ system.residuals[start:end] / (n - first)
-    return Cut(frozen(weights / largest), first)
-
-
-def _edges(n: int, m: int, episodes: IntArray | None) -> list[int]:
-    """Where blocks begin, and n: at the beginning of an episode where episodes are known."""
-    first = max(int(FIRST_SHARE * n), min(5 * m, n // 2), 2)
-    wanted = np.linspace(first, n, BLOCKS + 1).astype(int)
-    if episodes is not None:
-        begins = np.append(np.flatnonzero(np.diff(episodes, prepend=episodes[0] - 1)), n)
-        wanted = begins[np.minimum(np.searchsorted(begins, wanted), len(begins) - 1)]
-    edges = sorted(set(wanted.tolist()))
-    return edges if edges and edges[0] < n else []
-
-
-def _fit(system: BellmanSystem, kernel: Kernel, rows: int, aim: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """w(x) = psi(x)'Psi'Z y / rows with y = (Z'Psi Psi'Z / rows^2 + ridge)^{-1} aim: then sum_i w(x_i) Z_i / rows is about `aim`.
-
-    psi are coordinates of the kernel at a few of the earlier points.
-    """
-    points, Z = system.points[:rows], system.residuals[:rows]
-    different = np.unique(points, axis=0)
-    centers = different[np.linspace(0, len(different) - 1, min(CENTERS, len(different))).astype(int)]
-    values, vectors = np.linalg.eigh(block(kernel, centers, centers))
-    kept = values > 1e-9 * values[-1]
-    basis = vectors[:, kept] / np.sqrt(values[kept])
-    psi = block(kernel, points, centers) @ basis
-    across = psi.T @ Z / rows
-    A = across.T @ across
-    ridge = RIDGE * np.trace(A) / len(A)
-    y = np.linalg.solve(A + ridge * np.diag(system.penalized.astype(float)) + 1e-12 * np.trace(A) * np.eye(len(A)), aim)
-    coefficients = basis @ (across @ y)
-    return lambda x: np.asarray(block(kernel, x, centers) @ coefficients)
+    regression, fit = Regression(system, question.kernel, edges[0]), Fit(system, question.kernel, edges[0])
+    means = regression(slice(0, edges[0]))
+    earlier = earlier_rows(system, means, fit.psi, edges, question.step_range, question.delta, question.norm_bound)
+    candidates = [
+        (CutKind.FITTED, fitted_weights(system, earlier, fit)),
+        (CutKind.BOUNDED, bounded_weights(system, earlier, regression)),
+    ]
+    if question.offered is not None:
+        candidates.append((CutKind.OFFERED, bounded_weights(system, earlier, regression, question.offered)))
+    found = [(kind, each) for kind, each in candidates if each is not None]
+    if not found:
+        return None
+    kind, best = min(found, key=lambda each: each[1].width.predicted)
+    return Cut(frozen(best.weights()), earlier.first, kind, best.width.rate, best.width.predicted)
 
 
 def _quadratic(gram: FloatArray) -> Quadratic:

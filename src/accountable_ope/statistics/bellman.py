@@ -37,6 +37,8 @@ class BellmanSystem:
         Z; the column of the unpenalized constant, if any, is the last.
     target : array (n,)
         v: the rewards, or the residuals of the Q at which the class is anchored.
+    rewards : array (n,)
+        r, whatever the anchor: an estimate that was fitted to all rows may be one, so choices for later rows never look at v.
     objective : array (m,)
         c0, so that the value of Q is offset + c0'theta.
     penalized : array (m,) of bool
@@ -59,6 +61,7 @@ class BellmanSystem:
     points: FloatArray
     residuals: FloatArray
     target: FloatArray
+    rewards: FloatArray
     objective: FloatArray
     penalized: BoolArray
     box_moments: FloatArray
@@ -146,6 +149,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         points=experience.points,
         residuals=here - discount * after,
         target=target,
+        rewards=data.rewards,
         objective=starts.weights @ start,
         penalized=penalized,
         box_moments=np.mean(moments, axis=0),

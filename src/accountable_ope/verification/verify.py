@@ -16,10 +16,12 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise
+from ..radii.no_cut import NoCut
 from ..radii.premises import (
     Asked,
     Choice,
     average_premises,
+    cut_remarks,
     class_doubts,
     features_premise,
     plausibility,
@@ -147,12 +149,20 @@ def _proved(record: Record) -> Verification:
     require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
     doubts = _doubts(record, proofs)
     require(_told(record.doubts) == _told(doubts), "the doubts are not those that there are")
+    require(_told(record.remarks) == _told(_remarks(sets)), "the remarks are not those that there are")
     proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
     return _check_result(record, (lower, upper), proved)
 
 
 def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, str]]:
     return [(each.name, each.text) for each in statements]
+
+
+def _remarks(sets: Sequence[ClassSet]) -> tuple[Statement, ...]:
+    """Which weights the cuts have, or why there are none."""
+    names = [each.part.sums.no_cut for each in sets]
+    require(all(name is None or name in NoCut.__members__ for name in names), "it has no cut, for a reason that there is not")
+    return cut_remarks([each.words.cut for each in sets], [None if name is None else NoCut[name] for name in names])
 
 
 def _doubts(record: Record, proofs: Sequence[ClassProof]) -> tuple[Statement, ...]:
