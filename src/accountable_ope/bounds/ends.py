@@ -38,15 +38,19 @@ class ClassEnds:
     radius: Radius
 
 
-def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, pointwise: bool = False) -> ClassEnds:
-    """Both ends of one class at one radius; pointwise: the value box holds at every kept point, not only on average."""
+def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, pointwise: bool | None = None) -> ClassEnds:
+    """Both ends of one class at one radius; pointwise: the value box holds at every kept point, not only on average.
+
+    None: where the radius follows the variance.
+    """
     return ends_of(member, rule, rule.evidence(member, delta, planned), delta, pointwise=pointwise)
 
 
-def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool = False) -> ClassEnds:
+def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool | None = None) -> ClassEnds:
     """Both ends of one class from its evidence."""
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
-    solution = solve(constraints, member.system.objective, _pointwise_rows(member) if pointwise else None)
+    wanted = constraints.follows_variance if pointwise is None else pointwise
+    solution = solve(constraints, member.system.objective, _pointwise_rows(member, asked=bool(pointwise)) if wanted else None)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = (
         grounds.uses,
@@ -168,11 +172,16 @@ def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -
     return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
 
 
-def _pointwise_rows(member: Member) -> PointwiseRows | None:
-    """low - misfit <= Q <= high + misfit at every kept point; None where the value range is a point."""
+def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
+    """low - misfit <= Q <= high + misfit at every kept point; None where nothing is known of values there.
+
+    asked: refuse where that is so.
+    """
     low, high = member.ranges.value
-    if member.system.remainder is not None:
-        raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
+    if member.system.remainder is not None or member.system.box_rows is None:
+        if asked:
+            raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
+        return None
     if not low < high:
         return None
     features, anchor = member.system.box_rows[:, :-1], member.system.box_rows[:, -1]

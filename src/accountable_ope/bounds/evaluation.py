@@ -81,7 +81,7 @@ class Evaluation:
 
     @checked
     def bound(
-        self, radius: str = DEFAULT_RADIUS, delta: float = 0.1, *, pointwise: bool = False, planned: int | None = None
+        self, radius: str = DEFAULT_RADIUS, delta: float = 0.1, *, pointwise: bool | None = None, planned: int | None = None
     ) -> Interval:
         """The interval at one radius.
 
@@ -91,9 +91,9 @@ class Evaluation:
             The radius by name.
         delta : float
             Failure probability of the two-sided statement.
-        pointwise : bool
-            Q lies in the value range at the logged points themselves, not only on average over them; slower, and narrower where
-            the norm bound is loose.
+        pointwise : bool, optional
+            Q lies in the value range at the logged points themselves, not only on average over them; by default where the radius
+            follows the variance.
         planned : int, optional
             The number of rows at which a radius for all n at once is tightest; by default that at hand, which is a choice made
             before the data only if their number was. Where the same data are bounded while they grow, it must not change. A
@@ -178,7 +178,7 @@ class Evaluation:
         )
 
     @checked
-    def ladder(self, radii: Sequence[str] = LADDER, delta: float = 0.1, *, pointwise: bool = False) -> tuple[Interval, ...]:
+    def ladder(self, radii: Sequence[str] = LADDER, delta: float = 0.1, *, pointwise: bool | None = None) -> tuple[Interval, ...]:
         """One interval per radius. Each is valid on its own; do not pick the narrowest."""
         return tuple(self.bound(radius, delta, pointwise=pointwise) for radius in radii)
 

@@ -25,7 +25,7 @@ def bound_value(
     kernel: Kernel,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
-    pointwise: bool = False,
+    pointwise: bool | None = None,
     chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -44,9 +44,9 @@ def bound_value(
         One of the names in `accountable_ope.radii.RULES`, such as "certified", "azuma" or "certified-cut"; see docs/radii.md.
     delta : float
         Failure probability of the two-sided statement.
-    pointwise : bool
-        Q lies in the value range at the logged points themselves, not only on average over them; slower, and narrower where the
-        norm bound is loose.
+    pointwise : bool, optional
+        Q lies in the value range at the logged points themselves, not only on average over them; by default where the radius
+        follows the variance.
     chosen : Choice, optional
         When class and kernel were chosen; by default before any of the data.
     options : TileOptions, optional
@@ -98,7 +98,7 @@ def bound_ladder(
     kernel: Kernel,
     radii: Sequence[str] = LADDER,
     delta: float = 0.1,
-    pointwise: bool = False,
+    pointwise: bool | None = None,
     anchor: AnyQ | None = None,
     chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,

@@ -83,8 +83,11 @@ def bound(
         Parameter(group=CLASS, help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
     ] = None,
     pointwise: Annotated[
-        bool, Parameter(group=CLASS, help="Hold the value range at every logged point, not only on average (slower).")
-    ] = False,
+        bool | None,
+        Parameter(
+            group=CLASS, help="Hold the value range at every logged point, not only on average; without it, where that is quick."
+        ),
+    ] = None,
     radii: LadderOptions = LadderOptions(),
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     certificate: Annotated[
@@ -108,7 +111,7 @@ def bound(
         why = "with --earlier-share, which chooses the bandwidths"
         choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
     wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
-    others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise or None))
+    others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise))
     wrong += [name for name, value in others if value is not None]
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")

@@ -108,6 +108,8 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
     for part in best.certificates:
         if part.tightening is not None:
             console.print(f"\n{escape(part.tightening.summary())}")
+    for remark in best.remarks:
+        console.print(escape(str(remark)))
     checked = all(interval.check() for interval in intervals)
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""

@@ -205,8 +205,7 @@ class StartStates:
         True: this finite distribution *is* the start distribution; no Monte Carlo error. False: the states are an i.i.d. sample
         of it, and the bounds pay for that with their own radius.
     fixed : bool
-        Whether the states were fixed before the data, as a cut needs it; those of the log itself (`Transitions.first_states`) were
-        not.
+        Whether the states were fixed before the data, as a cut needs it; those of the log (`Transitions.first_states`) were not.
 
     Raises
     ------
@@ -227,9 +226,7 @@ class StartStates:
     exact: bool
     fixed: bool
 
-    def __init__(
-        self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True, *, fixed: bool = True
-    ) -> None:
+    def __init__(self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True, *, fixed: bool = True) -> None:
         for given, name in ((states, "start states"), (weights, "weights")):
             _refuse_text(given, name)
         s = matrix(states, "start states")

@@ -142,7 +142,8 @@ def bounded_weights(
             y = huber_dual(means, offset[rows], aim, multiple * typical, ridge, y)
             weights = np.clip(offset[rows] + means @ y, -multiple * typical, multiple * typical)
             width = earlier.width(weights, SLACK * multiple * typical, aim - weights @ means / len(Z), weights[:, None] * Z)
-            if VERBOSE: print(strength, multiple, width)
+            if VERBOSE:
+                print(strength, multiple, width)
             if best is None or width.predicted < best[0].predicted:
                 best = width, ridge
     return None if best is None else BoundedWeights(system, earlier, regression, offset, best[1], best[0])

@@ -11,7 +11,6 @@ predictable: no row decides its own weight, nor does a later one.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -24,7 +23,7 @@ from ..programs.quadratic import Quadratic
 from ..statistics.bellman import BellmanSystem
 from ..validation import FloatArray, frozen
 from .bounded_weights import Regression, bounded_weights
-from .earlier_rows import EarlierRows, block_edges, earlier_rows
+from .earlier_rows import block_edges, earlier_rows
 from .fitted_weights import Fit, fitted_weights
 from .sums import CutSums
 

@@ -131,7 +131,13 @@ def some_points(points: FloatArray, count: int) -> FloatArray:
 
 
 def earlier_rows(
-    system: BellmanSystem, means: FloatArray, psi: FloatArray, edges: tuple[int, ...], step_range: float, delta: float, norm_bound: float | None
+    system: BellmanSystem,
+    means: FloatArray,
+    psi: FloatArray,
+    edges: tuple[int, ...],
+    step_range: float,
+    delta: float,
+    norm_bound: float | None,
 ) -> EarlierRows:
     """Residuals and coefficients of theta = argmin |r - Zbar theta|^2 + ridge |theta|^2 over the first rows."""
     first, m, penalized, n = edges[0], system.dimension, system.penalized, edges[-1]

@@ -99,8 +99,8 @@ def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64)
     """Rates between 1.5 / sqrt(planned) and 0.99 in units of 1/b: from a variance of about b^2 per row down to none.
 
     Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a tenth of
-    all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. In units of the range b all of them depend on
-    `planned` and delta alone.
+    all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. In units of the range b all of them depend
+    on `planned` and delta alone.
     """
     rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), CEILING, count)
     weights = np.full(count, (1 - TOP) / count)

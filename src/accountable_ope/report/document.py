@@ -57,6 +57,7 @@ def interval_document(interval: Interval) -> Document:
         "radius_uses": interval.radius.uses,
         "assumed": texts(interval.premises),
         "doubts": texts(interval.doubts),
+        "remarks": texts(interval.remarks),
         "certificates_check": interval.check(),
         "classes": [_class(part) for part in interval.certificates],
     }

@@ -115,7 +115,7 @@ def report_html(
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=tuple(_notes(intervals)),
-        remarks=tuple(remarks),
+        remarks=(*remarks, *map(str, best.remarks)),
         premises=tuple(map(str, best.premises)),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(
