@@ -108,11 +108,11 @@ def verify(
 def _later(record: Record, data: Transitions) -> Transitions:
     """The rows of the bound: those after the ones that a choice was made on, where all are given.
 
-    A monitor keeps no labels of episodes: its rows are those of the log without them.
+    A monitor keeps neither labels of episodes nor recorded probabilities: its rows are those of the log without them.
     """
     earlier = record.setting.earlier_rows
     later = data.rows(slice(earlier, None)) if earlier and len(data) == record.data.rows + earlier else data
-    if later.episodes is None or later.sha256 == record.data.sha256:
+    if (later.episodes is None and later.behavior_probability is None) or later.sha256 == record.data.sha256:
         return later
     unlabeled = Transitions(later.states, later.actions, later.rewards, later.next_states, later.terminated)
     return unlabeled if unlabeled.sha256 == record.data.sha256 else later

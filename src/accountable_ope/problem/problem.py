@@ -13,6 +13,7 @@ from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, may_end
 from .policy import Policy, SampledPolicy, state_action_points
+from .propensities import propensity_weights
 from .transitions import StartStates, Transitions
 
 
@@ -153,6 +154,9 @@ class Problem:
         The target policy, whose value is asked for.
     assumptions : Assumptions
         What the analyst asserts: discount, ranges, norm bound.
+    propensities : bool
+        Whether the `behavior_probability` of the data is asserted too: then it may weigh rows (`propensity_weights`). By default
+        it is not used, even where the data have it.
 
     Raises
     ------
@@ -174,6 +178,7 @@ class Problem:
     starts: StartStates
     policy: Policy
     assumptions: Assumptions
+    propensities: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Transitions):
@@ -184,9 +189,15 @@ class Problem:
         Question(self.starts, self.policy, self.assumptions)
         check_data(self.data, self.assumptions)
         _ = self.experience  # shapes that do not fit are found before any work
+        _ = self.propensity_weights  # and so is what is missing for weights
 
     def __repr__(self) -> str:
         return f"Problem({self.data!r}, {self.starts!r}, {type(self.policy).__name__}, {self.assumptions!r})"
+
+    @cached_property
+    def propensity_weights(self) -> FloatArray | None:
+        """Weights of the rows that point at the value, where propensities are asserted; see `propensity_weights`."""
+        return propensity_weights(self.data, self.policy, self.assumptions.discount) if self.propensities else None
 
     @cached_property
     def experience(self) -> Experience:
