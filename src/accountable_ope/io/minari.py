@@ -1,9 +1,10 @@
 """Transitions as Minari datasets, the format of the Farama Foundation for logged episodes.
 
 A row of Transitions is a step of an episode there: T steps have T + 1 observations, and a step may be terminated or truncated.
-Only `terminated` makes the next state worthless, so it alone is read; where both are set the episode did end. The probabilities of
-the logged actions are `infos["behavior_probability"]`, one per observation as all infos are: that at s_t is the one of a_t, and the
-last, at which nobody acts, is 1.
+Only `terminated` makes the next state worthless, so it alone is read; where both are set the episode did end.
+
+The probabilities of the logged actions are `infos["behavior_probability"]`. Infos are those of the reset and of every step, T + 1 in
+all: the first, before anybody acted, is 1 and not read.
 
 Datasets lie in the folder MINARI_DATASETS_PATH, ~/.minari/datasets unless it is set.
 """
@@ -104,7 +105,7 @@ def save_minari(
                 rewards=data.rewards[rows],
                 terminations=data.terminated[rows],
                 truncations=_last_unless(data.terminated[rows]),
-                infos=None if data.behavior_probability is None else {LOGGED: np.append(data.behavior_probability[rows], 1.0)},
+                infos=None if data.behavior_probability is None else {LOGGED: np.append(1.0, data.behavior_probability[rows])},
             )
             for rows in episodes
         ]
@@ -305,10 +306,10 @@ def _read(
         logged = np.asarray(logged, dtype=np.float64)
         if logged.shape != (steps + 1,):
             raise InvalidFile(
-                f"{name}: `{LOGGED}` in the infos of episode {episode.id} has shape {logged.shape}; a number per observation is "
-                f"needed, {steps + 1} in all, the last of which is not used."
+                f"{name}: `{LOGGED}` in the infos of episode {episode.id} has shape {logged.shape}; one for the reset, which is "
+                f"not used, and one per step are needed, {steps + 1} in all."
             )
-        logged = logged[:-1]
+        logged = logged[1:]
     return observations, actions, np.asarray(episode.rewards, dtype=np.float64), terminated, logged
 
 

@@ -1,13 +1,13 @@
 """What the logger's probabilities say: how likely each policy was to act so, and weights of rows that point at the value.
 
-w_i = scale gamma^t rho_{0:t}, rho_{0:t} = prod_{k<=t} pi(a_k | s_k) / b_k over the rows of an episode up to row i, its t-th from 0,
-where b_k is the recorded probability. If an episode begins in a draw of the start distribution and b is right,
+w_i = scale gamma^t rho_{0:t}, rho_{0:t} = prod_{k<=t} pi(a_k | s_k) / b_k over the rows of an episode up to row i, its t-th from
+0, where b_k is the recorded probability. If an episode begins in a draw of the start distribution and b is right,
 
     E sum_t gamma^t rho_{0:t} Z_t = E_{s_0, a ~ pi} phi(s_0, a) = c0,    Z_t = phi(s_t, a_t) - gamma E_{a ~ pi} phi(s_{t+1}, a),
 
-since the sum telescopes. That is what the weights are *aimed* at. A weighted sum of residuals is a martingale at the true Q whatever
-they are, as long as row i's weight rests on rows before it, on (s_i, a_i) and on b_i, and b_i was fixed before (r_i, s'_i) was
-drawn: a wrong b makes the sum point elsewhere, and an interval wider, but not wrong.
+since the sum telescopes. That is what the weights are *aimed* at. A weighted sum of residuals is a martingale at the true Q
+whatever they are, as long as row i's weight rests on rows before it, on (s_i, a_i) and on b_i, and b_i was fixed before (r_i, s'_i)
+was drawn: a wrong b makes the sum point elsewhere, and an interval wider, but not wrong.
 """
 
 from __future__ import annotations
@@ -129,14 +129,15 @@ def propensity_weights(
 ) -> FloatArray:
     """w_i = scale discount^t rho_{0:t}, so that sum_i w_i Z_i / n is about c0, the gradient of the value.
 
-    rho_{0:t} multiplies pi(a | s) / `behavior_probability` over the rows of the episode up to this one, itself included, and t counts
-    them from 0. The mean over episodes of sum_t discount^t rho_{0:t} Z_t is c0 if they begin in draws of the start distribution;
-    the scale turns it into a mean over rows. It is `rows_per_episode` if that was fixed before the data; else the mean length of the
-    episodes before, known when an episode begins: i / e for the one that begins in row i after e others, 1 for the first.
+    rho_{0:t} multiplies pi(a | s) / `behavior_probability` over the rows of the episode up to this one, itself included, and t
+    counts them from 0. The mean over episodes of sum_t discount^t rho_{0:t} Z_t is c0 if they begin in draws of the start
+    distribution; the scale turns it into a mean over rows. It is `rows_per_episode` if that was fixed before the data; else the
+    mean length of the episodes before, known when an episode begins: i / e for the one that begins in row i after e others, 1 for
+    the first.
 
-    Row i's weight rests on the rows before it, on its state, action and recorded probability: on nothing that comes later, neither
-    on its reward and next state nor on the number of episodes. Weights grow exponentially with the length of an episode; to clip
-    them is left to whoever uses them. Beyond 1e60 they are cut.
+    Row i's weight rests on the rows before it, on its state, action and recorded probability, and on nothing that comes later:
+    neither on its reward and next state nor on the number of episodes. Weights grow exponentially with the length of an episode;
+    to clip them is left to whoever uses them. Beyond 1e60 they are cut.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def propensity_weights(
     >>> log = Transitions(
     ...     [0, 1, 0, 1], [1, 0, 1, 1], [0.0, 1.0, 0.5, 0.0], [1, 1, 1, 1], episodes=[0, 0, 1, 1], behavior_probability=[0.5] * 4
     ... )
-    >>> propensity_weights(log, policy, 0.5, rows_per_episode=2).tolist()
+    >>> propensity_weights(log, policy, 0.5, rows_per_episode=2).round(6).tolist()
     [3.2, 3.2, 3.2, 0.0]
     """
     if not 0 <= number(discount, "discount") <= 1:
@@ -179,8 +180,8 @@ def propensity_weights(
     if data.episodes is None:
         if discount > 0 and not data.terminated.all():
             raise InvalidInput(
-                "`episodes` are needed: the weight of a row is a product over its episode so far. Only where the discount is 0 or "
-                "all rows are terminated is every row an episode of its own."
+                "`episodes` are needed: the weight of a row is a product over its episode so far. Only where the discount is 0, "
+                "or all rows are terminated, is every row an episode of its own."
             )
         times, log_weights, scale = np.zeros(len(data)), log_ratios, np.ones(len(data))
     else:
