@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, positive, probability_level, vector, whole
+from ..validation import FloatArray, number, positive, probability_level, vector, whole
+from .doubly_robust import CorrectedReturns
 from .importance_sampling import Range, Samples
 
 EARLIER_SHARE = 0.05
@@ -25,6 +26,9 @@ TRUNCATION = 0.75
 
 DESIGN_LEVEL = 0.05
 """Bets are sized for this level whatever delta is, so that bounds at different deltas are nested."""
+
+CORRECTED_METHODS = ("betting", "empirical-bernstein")
+"""Bounds of the mean of bounded numbers, by name."""
 
 HALVINGS = 50
 """Steps of the bisection: about as many as a double has digits."""
@@ -196,7 +200,7 @@ def hcope_interval(samples: Samples, delta: float) -> Range:
 
 
 @checked
-def betting_lower(x: ArrayLike, delta: float) -> float:
+def betting_lower(x: ArrayLike, delta: float, *, lowest: float = 0.0, guess: Range | None = None) -> float:
     """Betting against every mean (Waudby-Smith and Ramdas 2024): LB = inf{m > 0 : max_t K_t(m) < 1/delta}.
 
     K_t(m) = prod_{i<=t} (1 + l_i(m) (X_i - m)), K_0 = 1, with l_i(m) = min(b_i, .75 / m) and
@@ -209,15 +213,23 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     they agree where they meet. So K_t(m) falls, all m below LB are rejected, and LB > rho implies max_t K_t(rho) >= 1/delta.
     Bisection keeps an m that is rejected and returns it, so an unfinished one is too low and never too high.
 
+    Where X >= `lowest`, another number, the same is said of X - lowest. And where something is known of X in advance, v_{i-1} and
+    mean_j begin with that `guess` of mean and standard deviation in the place of 1/2 and 1/2: that changes the bets, and not the
+    guarantee.
+
     Only X >= 0 and the mean given the past are used: no independence. The result depends on the order, which must be that of
     generation. n, and nothing else of the X to come, enters b_i. The bets do not depend on delta, so bounds are nested in it.
 
     Parameters
     ----------
     x : array (n,)
-        At least 0, n >= 2, in the order of generation.
+        At least `lowest`, n >= 2, in the order of generation.
     delta : float
         In (0, 1).
+    lowest : float
+        Known before the data.
+    guess : tuple of two floats, optional
+        Mean and standard deviation of X as expected before these X.
 
     Returns
     -------
@@ -226,7 +238,7 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     Raises
     ------
     InvalidInput
-        Where there are too few X, one is negative, or `delta` is out of range.
+        Where there are too few X, one is below `lowest`, or `delta` is out of range.
 
     Examples
     --------
@@ -235,8 +247,9 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     >>> 0.4 < betting_lower(np.random.default_rng(1).uniform(size=1000), delta=0.1) < 0.5
     True
     """
-    values, level = _samples(x, least=2), probability_level(delta)
-    bets = predictable_bets(values)
+    values, level = _samples(vector(x, "x", largest=math.inf) - number(lowest, "lowest"), least=2), probability_level(delta)
+    mean, deviation = (0.5, 0.5) if guess is None else (number(guess[0], "guess") - lowest, abs(number(guess[1], "guess")))
+    bets = predictable_bets(values, mean, deviation**2)
     wanted = math.log(1 / level) + 1e-9  # more than the rounding of the sum of logarithms
 
     def rejected(m: float) -> bool:
@@ -244,7 +257,7 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
         return float(np.cumsum(np.log1p(np.minimum(bets, largest) * (values - m))).max()) >= wanted
 
     if not rejected(0.0):
-        return 0.0
+        return float(lowest)
     high = float(values.max())  # not rejected: no factor exceeds 1
     while not rejected(0.5 * high):
         high *= 0.5
@@ -252,7 +265,52 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rejected(middle) else (low, middle)
-    return low
+    return lowest + low
+
+
+@checked
+def corrected_interval(returns: CorrectedReturns, delta: float, method: str = "betting") -> Range:
+    """[lower(low), -lower(-high)] at delta / 2 each: by betting, or by Maurer and Pontil's empirical Bernstein bound.
+
+    Parameters
+    ----------
+    returns : CorrectedReturns
+        For "empirical-bernstein" made without refits, so that they are independent.
+    delta : float
+        In (0, 1).
+    method : str
+        "betting" or "empirical-bernstein".
+
+    Returns
+    -------
+    tuple of two floats
+        They cross when one of them must be wrong.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are fewer than two samples, `delta` is out of range, or there is no such method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import CorrectedReturns, corrected_interval
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> lower, upper = corrected_interval(CorrectedReturns(x, x, (-1.0, 2.0), (0.5, 0.3), 1.0), delta=0.1)
+    >>> lower < 0.5 < upper
+    True
+    """
+    half, (least, most), (mean, deviation) = 0.5 * probability_level(delta), returns.limits, returns.guess
+    slack = 1e-9 * (most - least)  # rounding must not take a sample beyond the limits
+    least, most = least - slack, most + slack
+    if method == "betting":
+        lower = betting_lower(returns.low, half, lowest=least, guess=(mean, deviation))
+        return lower, -betting_lower(-returns.high, half, lowest=-most, guess=(-mean, deviation))
+    if method != "empirical-bernstein":
+        raise InvalidInput(f"`method` must be one of {', '.join(CORRECTED_METHODS)}. Got {method!r}.")
+    # With the whole range as threshold nothing is cut, and the bound of `hcope_lower` is Maurer and Pontil's.
+    lower = least + hcope_lower(returns.low - least, most - least, half)
+    return lower, most - hcope_lower(most - returns.high, most - least, half)
 
 
 @checked
@@ -287,12 +345,12 @@ def betting_interval(samples: Samples, delta: float) -> Range:
     return _two_sided(betting_lower, samples, delta)
 
 
-def predictable_bets(x: FloatArray) -> FloatArray:
-    """b_i of `betting_lower`: entry i is a function of the entries before it, of their number and of n."""
+def predictable_bets(x: FloatArray, mean: float = 0.5, variance: float = 0.25) -> FloatArray:
+    """b_i of `betting_lower`: entry i is a function of the entries before it, of their number, of n and of what was expected."""
     many = np.arange(1, len(x) + 1)
-    means = (0.5 + np.cumsum(x)) / (many + 1)
-    variances = (0.25 + np.cumsum((x - means) ** 2)) / (many + 1)
-    before = np.concatenate([[0.25], variances[:-1]])
+    means = (mean + np.cumsum(x)) / (many + 1)
+    variances = (variance + np.cumsum((x - means) ** 2)) / (many + 1)
+    before = np.maximum(np.concatenate([[variance], variances[:-1]]), 1e-300)
     return np.asarray(np.sqrt(2 * math.log(1 / DESIGN_LEVEL) / (len(x) * before)))
 
 

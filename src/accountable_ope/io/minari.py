@@ -3,8 +3,8 @@
 A row of Transitions is a step of an episode there: T steps have T + 1 observations, and a step may be terminated or truncated.
 Only `terminated` makes the next state worthless, so it alone is read; where both are set the episode did end.
 
-The probabilities of the logged actions are `infos["behavior_probability"]`. Infos are those of the reset and of every step, T + 1 in
-all: the first, before anybody acted, is 1 and not read.
+The probabilities of the logged actions are `infos["behavior_probability"]`. Infos are those of the reset and of every step,
+T + 1 in all: the first, before anybody acted, is 1 and not read.
 
 Datasets lie in the folder MINARI_DATASETS_PATH, ~/.minari/datasets unless it is set.
 """

@@ -6,8 +6,8 @@ w_i = scale gamma^t rho_{0:t}, rho_{0:t} = prod_{k<=t} pi(a_k | s_k) / b_k over 
     E sum_t gamma^t rho_{0:t} Z_t = E_{s_0, a ~ pi} phi(s_0, a) = c0,    Z_t = phi(s_t, a_t) - gamma E_{a ~ pi} phi(s_{t+1}, a),
 
 since the sum telescopes. That is what the weights are *aimed* at. A weighted sum of residuals is a martingale at the true Q
-whatever they are, as long as row i's weight rests on rows before it, on (s_i, a_i) and on b_i, and b_i was fixed before (r_i, s'_i)
-was drawn: a wrong b makes the sum point elsewhere, and an interval wider, but not wrong.
+whatever they are, as long as row i's weight rests on rows before it, on (s_i, a_i) and on b_i, and b_i was fixed before (r_i,
+s'_i) was drawn: a wrong b makes the sum point elsewhere, and an interval wider, but not wrong.
 """
 
 from __future__ import annotations
