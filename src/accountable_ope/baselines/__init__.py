@@ -2,7 +2,6 @@
 
 from ..problem.propensities import taken_probabilities
 from .bounds import (
-    CORRECTED_METHODS,
     betting_interval,
     betting_lower,
     choose_threshold,
@@ -11,16 +10,16 @@ from .bounds import (
     hcope_lower,
     split_hcope_lower,
 )
-from .doubly_robust import CorrectedReturns, DoublyRobust, corrected_returns
+from .doubly_robust import BoundedSamples, CorrectedReturns, DoublyRobust, corrected_returns
 from .fitted_returns import FittedReturns, fit_returns
 from .importance_sampling import EpisodeReturns, Samples, episode_returns, return_range, truncation_gap
 from .interval import ESTIMATORS, METHODS, BaselineInterval, importance_sampling_interval
 
 __all__ = [
-    "CORRECTED_METHODS",
     "ESTIMATORS",
     "METHODS",
     "BaselineInterval",
+    "BoundedSamples",
     "CorrectedReturns",
     "DoublyRobust",
     "EpisodeReturns",

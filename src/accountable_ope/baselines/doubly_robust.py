@@ -6,32 +6,41 @@ product of the ratios pi / b up to step t,
     X = V_0(s_0) + sum_{t<T} discount^t w_t (r_t + discount V_{t+1}(s_{t+1}) - Q_t(s_t, a_t))
 
 has the mean J whatever the estimate is, and a small variance where it is good (Jiang and Li 2016; Thomas and Brunskill 2016). At
-T = 1 it is X = V(s) + w (r - Q(s, a)).
+T = 1 it is X = V(s) + w (r - Q(s, a)). But it has no lower limit, so nothing follows from it at a finite number of episodes.
 
-Weights are clipped on their way, w_t = min(w_{t-1} pi / b, c), so that X is bounded. A clipped step leaves out the mass
-m_a = (w_{t-1} pi(a | s_t) - c b(a | s_t))_+ of an action, for which X takes the estimate at its word. With returns over the steps
-left in [L_t, H_t], which are declared, and with Q_t clipped to it,
+A limit. Let the return over the steps left be at least L_t, as declared, q = Q_t - L_t clipped to be at least 0, and
+u = r + discount L_{t+1} - L_t (r - L_t at the end), which is at least 0. Weights are clipped, w_t = min(w_{t-1} pi / b, c_t), and
 
-    low  = X - sum_t discount^t sum_a m_a (Q_t(s_t, a) - L_t)    has a mean of at most J,
-    high = X + sum_t discount^t sum_a m_a (H_t - Q_t(s_t, a))    has a mean of at least J.
+    X = L_0 + sum_t discount^t ( sum_a k_a q(s_t, a) + w_t (u_t - q(s_t, a_t)) ),
+    k_a = min(w_{t-1} pi(a | s_t), c_t b(a | s_t)).
 
-Proof, backwards in t. Let R_t be w_{t-1} V_t(s_t) plus all terms of `low` from t on, divided by discount^t. If the mean of
-R_{t+1}, given the past, is at most w_t times the true value of s_{t+1}, then, as b w_t = w_{t-1} pi - m, that of R_t is at most
-    w_{t-1} V_t + sum_a (w_{t-1} pi_a - m_a) (Q*_a - Q_t(a)) - sum_a m_a (Q_t(a) - L_t) = w_{t-1} V* - sum_a m_a (Q*_a - L_t),
-which is at most w_{t-1} V*, where Q* and V* are the true ones. Where only b of the action taken is known, b >= p of all actions is
-declared, and p in the place of b makes m larger: still valid.
-An action that the logger never takes has m = w_{t-1} pi: no overlap is assumed, and where there is none, the interval is wide.
+Without clipping that is the X above. With it the mass w_{t-1} pi - k of an action is left out, and is taken to be worth L_t. So
+the mean is at most J, for every c_t that is fixed before a_t is drawn. By induction, backwards: given the past, k_a is b_a times
+the weight that a gets, so the terms with q cancel in the mean, and steps from t on add sum_a k_a E[u + discount v' | s_t, a],
+where v' is what those from t + 1 on add per unit of weight. If v' <= V* - L_{t+1}, that is at most sum_a k_a (Q*_a - L_t), and so
+at most w_{t-1} (V* - L_t), Q* and V* being the true ones of the steps left.
 
-Bounded: w_{t-1} V_t - sum_a m_a Q_t(a) is a sum over a of (w_{t-1} pi_a - m_a) Q_t(a), and from L_t up no Q_t is negative. So
-low >= L_0 - c sum_t discount^t (H_t - L_t), and high <= H_0 + c sum_t discount^t (H_t - L_t) in the same way.
+Only the term - w_t q(s_t, a_t) is negative. So with X_t the sum before step t and
+
+    c_t = (X_t - L_0 + B) / (discount^t max_a q(s_t, a)),
+
+X >= L_0 - B for certain. Small B clips much, and leaves out much; large B lets one episode say much. And a share of the estimate,
+q times 0 <= f <= 1, needs less clipping: f = 0 is importance sampling per decision, without any. Both are chosen on earlier
+episodes.
+
+Where only b of the action taken is known, b >= p of all actions is declared: with p in the place of b, k_a is smaller, and the
+mean too. An action that the logger never takes has k_a = 0: no overlap is assumed, and without it an interval is wide.
+
+An upper bound is the same for rewards, estimate and range with the other sign.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +50,9 @@ from ..errors import InvalidInput
 from ..problem.policy import Policy
 from ..problem.propensities import taken_probabilities
 from ..problem.transitions import Transitions
-from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, positive, same_rows, vector, whole
+from ..validation import FloatArray, IntArray, frozen, ordered_pair, positive, same_rows, vector, whole
 from .fitted_returns import ReturnEstimate, fit_returns
-from .importance_sampling import Range, check_payments, logged_probabilities, return_range, whole_episodes
+from .importance_sampling import LARGEST, Range, check_payments, logged_probabilities, return_range, whole_episodes
 
 CHUNK = 10_000
 """Rows whose features are held at once."""
@@ -51,11 +60,17 @@ CHUNK = 10_000
 EARLIER_SHARE, FIT_SHARE = 0.05, 0.2
 """The shares of the episodes, the first ones, that correct no return: where the fit is made again, and where it is made once."""
 
-CAPS, MOST_CAP = 1.5, 1e6
-"""The factor between one largest weight that is tried and the next, and the largest of all."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares f of the estimate that are tried."""
+
+REACHES = tuple(1.5**k for k in range(-4, 9))
+"""B that are tried, in units of the largest q of the first states."""
+
+MOST_TRIED = 2000
+"""Episodes on which f and B are tried."""
 
 DESIGN_LEVEL = 0.05
-"""The largest weight is chosen for this level whatever delta is."""
+"""f and B are chosen for this level whatever delta is."""
 
 
 @checked
@@ -71,8 +86,6 @@ class DoublyRobust:
     features : callable, optional
         Points (s, a), (n, d) -> (n, m), for the fit; any feature map serves. None for one-hot features of the pairs that the
         earlier rows have, or, where these are many, coordinates with their squares and products.
-    largest_weight : float, optional
-        c, at which weights are clipped, at least 1 and fixed before the data. None to choose it on the first episodes.
     least_probability : float, optional
         The logger gave this probability at least to every action at every step, in (0, 1]. Needed where only the probabilities of
         the logged actions are known, and not the policy that acted.
@@ -80,7 +93,7 @@ class DoublyRobust:
     Raises
     ------
     InvalidInput
-        Where a number is out of range, or both an estimate and features are given.
+        Where the probability is none, or both an estimate and features are given.
 
     Examples
     --------
@@ -91,44 +104,48 @@ class DoublyRobust:
 
     q: Callable[[FloatArray, FloatArray], ArrayLike] | None = None
     features: Callable[[FloatArray], ArrayLike] | None = None
-    largest_weight: float | None = None
     least_probability: float | None = None
 
     def __post_init__(self) -> None:
         if self.q is not None and self.features is not None:
             raise InvalidInput("`features` have no effect beside `q`: a given estimate is not fitted.")
-        if self.largest_weight is not None and number(self.largest_weight, "largest_weight") < 1:
-            raise InvalidInput(f"`largest_weight` must be at least 1, the mean of the weights. Got {self.largest_weight!r}.")
         least = self.least_probability
         if least is not None and positive(least, "least_probability") > 1:
             raise InvalidInput(f"`least_probability` must be in (0, 1]. Got {least!r}.")
 
 
 @checked
-@dataclass(frozen=True, eq=False)
-class CorrectedReturns:
+class BoundedSamples(NamedTuple):
+    """Numbers with a lower limit each.
+
+    Attributes
+    ----------
+    x : array (N,)
+    lowest : array (N,)
+        No x can be below it; known before x.
+    guess : tuple of two floats
+        (mean, standard deviation) that the episodes before lead one to expect.
+    """
+
+    x: FloatArray
+    lowest: FloatArray
+    guess: Range
+
+
+@checked
+class CorrectedReturns(NamedTuple):
     """What is known of J from every episode that was not used up by a choice, in order.
 
     Attributes
     ----------
-    low, high : array (N,)
-        Their means are at most J and at least J.
-    limits : tuple of two floats
-        No `low` is below the first, no `high` above the second.
-    guess : tuple of two floats
-        (mean, standard deviation) that the episodes before lead one to expect.
-    largest_weight : float
-        c.
+    low : BoundedSamples
+        With means of at most J.
+    mirrored : BoundedSamples
+        With means of at most -J.
     """
 
-    low: FloatArray
-    high: FloatArray
-    limits: Range
-    guess: Range
-    largest_weight: float
-
-    def __len__(self) -> int:
-        return len(self.low)
+    low: BoundedSamples
+    mirrored: BoundedSamples
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,23 +164,40 @@ class Episodes:
     least: FloatArray
     """b (n, A), or what it is at least."""
     ranges: FloatArray
-    """L and H of the return over 0, 1, ..., T steps, (T + 1, 2)."""
+    """Least and largest return over 0, 1, ..., T steps, (T + 1, 2)."""
     discount: float
+
+    def __len__(self) -> int:
+        return len(self.first)
 
     def part(self, begin: int, end: int) -> Episodes:
         """Some of the episodes, one after the other."""
         rows = slice(int(self.first[begin]), int(self.first[end - 1] + self.lengths[end - 1]))
-        return Episodes(
-            self.data.rows(rows),
-            self.first[begin:end] - rows.start,
-            self.lengths[begin:end],
-            self.left[rows],
-            self.target[rows],
-            self.logged[rows],
-            self.least[rows],
-            self.ranges,
-            self.discount,
+        return replace(
+            self,
+            data=self.data.rows(rows),
+            first=self.first[begin:end] - rows.start,
+            lengths=self.lengths[begin:end],
+            left=self.left[rows],
+            target=self.target[rows],
+            logged=self.logged[rows],
+            least=self.least[rows],
         )
+
+
+class Side(NamedTuple):
+    """One side of the returns: q = Q - L and u of every row, or their mirror images H - Q and so on; and L_0, or -H_0."""
+
+    q: FloatArray
+    paid: FloatArray
+    begin: float
+
+
+class Setting(NamedTuple):
+    """f and B."""
+
+    share: float
+    reach: float
 
 
 @checked
@@ -179,21 +213,21 @@ def corrected_returns(
     terminal_reward: bool = False,
     refit: bool = True,
 ) -> CorrectedReturns:
-    """Bounded numbers with means around J, one pair per episode: `low` and `high` above.
+    """Numbers with lower limits whose means are at most J, and others at most -J, one of each per episode.
 
-    The first twentieth of the episodes fits the returns and chooses the largest weight; the next ones are corrected by that fit,
-    and whenever their number has doubled it is made again on all episodes before. Without refits the first fifth fits once.
+    The first twentieth of the episodes fits the returns and chooses f and B; the next ones are corrected by that fit, and
+    whenever their number has doubled it is made again, and so is the choice, on all episodes before. Without refits the first
+    fifth does it once.
 
     Parameters
     ----------
     data : Transitions
-        Whole episodes in the order of generation; each row begins where the one before it in its episode ended.
+        Whole episodes in the order of generation, at least 8; each row begins where the one before it in its episode ended.
     policy : Policy
         The target policy, over a finite action set.
     behavior : array (n,) or Policy, optional
         pi_b(a_i | s_i) of the action in every row, or the behavior policy itself. None: `behavior_probability` of the data.
     estimator : DoublyRobust, optional
-        Which estimate, and how weights are clipped.
     discount : float
         In [0, 1].
     reward_range : tuple of two floats
@@ -203,7 +237,7 @@ def corrected_returns(
     terminal_reward : bool
         Only the transition that ends an episode pays.
     refit : bool
-        Whether the fit is made again. Then samples depend on those before, though not in the mean.
+        Whether the fit is made again. Then samples depend on those before, though their means do not.
 
     Returns
     -------
@@ -224,70 +258,77 @@ def corrected_returns(
     >>> found = corrected_returns(
     ...     data, mdp.policy([[0.4, 0.6]] * 3), behavior=mdp.policy(uniform), discount=0.9, reward_range=(0, 1), horizon=4
     ... )
-    >>> len(found)
-    190
+    >>> len(found.low.x), bool((found.low.x >= found.low.lowest).all())
+    (190, True)
     """
     chosen = DoublyRobust() if estimator is None else estimator
     episodes = _read(data, policy, behavior, chosen, discount, reward_range, horizon, terminal_reward)
-    cuts = _cuts(len(episodes.first), chosen, refit)
-    known = None if chosen.q is None else _Given(chosen.q)
+    cuts = _cuts(len(episodes), refit)
 
     def knowledge(until: int) -> ReturnEstimate:
         """What is known before this episode."""
-        return known or fit_returns(episodes.part(0, until).data, policy, chosen.features, episodes.ranges, discount)
+        if chosen.q is not None:
+            return _Given(chosen.q)
+        return fit_returns(episodes.part(0, until).data, policy, chosen.features, episodes.ranges, discount)
 
-    cap, guess = _choose(episodes.part(0, cuts[0]), policy, knowledge(cuts[0]), chosen, len(episodes.first) - cuts[0])
-    parts = []
+    found: tuple[list[BoundedSamples], list[BoundedSamples]] = ([], [])
     for begin, end in pairwise(cuts):
+        # f and B are tried on episodes that the fit has not seen; what corrects is then fitted on all of them.
+        half = begin // 2
+        tried = episodes.part(max(half, begin - MOST_TRIED), begin)
         here = episodes.part(begin, end)
-        parts.append(corrected(here, estimated(here, policy, knowledge(begin)), cap))
-    low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return CorrectedReturns(frozen(low), frozen(high), limits(episodes, cap), guess, cap)
+        sides = zip(_sides(tried, policy, knowledge(half)), _sides(here, policy, knowledge(begin)), found, strict=True)
+        for before, side, samples in sides:
+            setting, guess = _choose(tried, before, len(episodes) - begin)
+            lowest = side.begin - (1 + 1e-9) * setting.reach  # lower by more than the rounding of a sum
+            x, _ = corrected(here, side, setting)
+            samples.append(BoundedSamples(x, np.full(len(x), lowest), guess))
+    return CorrectedReturns(*map(_joined, found))
 
 
-def corrected(episodes: Episodes, values: FloatArray, cap: float) -> tuple[FloatArray, FloatArray]:
-    """(low, high) of every episode; `values`: the estimate (n, A) at all actions, inside the ranges."""
-    e, discount = episodes, episodes.discount
-    taken = np.asarray(e.data.actions, dtype=np.int64)
-    rows = np.arange(len(taken))
-    chosen, expected = values[rows, taken], (e.target * values).sum(axis=1)
-    low_end, high_end = e.ranges[e.left].T
-    ratio = e.target[rows, taken] / e.logged
-    onward = np.append(expected[1:], 0.0)
-    onward[e.first + e.lengths - 1] = 0.0  # the end, or the horizon
-    surprise = e.data.rewards + discount * onward - chosen
-    weight, x, below, above = (np.full(len(e.first), start) for start in (1.0, 0.0, 0.0, 0.0))
-    x += expected[e.first]
+def _joined(parts: Sequence[BoundedSamples]) -> BoundedSamples:
+    """All samples; what was expected before the first of them."""
+    x, lowest = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    return BoundedSamples(frozen(x), frozen(lowest), parts[0].guess)
+
+
+def corrected(episodes: Episodes, side: Side, setting: Setting) -> tuple[FloatArray, FloatArray]:
+    """X of every episode, at least `side.begin` - B, and what clipping has left out, as far as the estimate knows."""
+    e, (share, reach) = episodes, setting
+    taken = np.asarray(e.data.actions, dtype=np.int64)[:, None]
+    q, ratio = share * side.q, np.take_along_axis(e.target, taken, axis=1)[:, 0] / e.logged
+    surprise, largest = side.paid - np.take_along_axis(q, taken, axis=1)[:, 0], q.max(axis=1)
+    weight, total, lost = np.ones(len(e)), np.zeros(len(e)), np.zeros(len(e))
     for time in range(int(e.lengths.max())):
         alive = np.flatnonzero(e.lengths > time)
-        at, share = e.first[alive] + time, discount**time
-        lost = np.maximum(weight[alive, None] * e.target[at] - cap * e.least[at], 0.0)
-        below[alive] += share * (lost * (values[at] - low_end[at, None])).sum(axis=1)
-        above[alive] += share * (lost * (high_end[at, None] - values[at])).sum(axis=1)
+        at, discounted = e.first[alive] + time, e.discount**time
+        stake = discounted * largest[at]  # 0 where nothing is foretold: then there is nothing to clip
+        room = np.maximum(total[alive] + reach, 0.0)  # negative by rounding only
+        cap = np.minimum(np.divide(room, stake, out=np.full(len(at), LARGEST), where=stake > room / LARGEST), LARGEST)
+        wanted = weight[alive, None] * e.target[at]
+        kept = np.minimum(wanted, cap[:, None] * e.least[at])
+        lost[alive] += discounted * ((wanted - kept) * side.q[at]).sum(axis=1)
         weight[alive] = np.minimum(weight[alive] * ratio[at], cap)
-        x[alive] += share * weight[alive] * surprise[at]
-    return x - below, x + above
+        total[alive] += discounted * ((kept * q[at]).sum(axis=1) + weight[alive] * surprise[at])
+    return side.begin + np.minimum(total, LARGEST), lost
 
 
-def limits(episodes: Episodes, cap: float) -> Range:
-    """What no `low` is below, and no `high` above."""
-    low, high = episodes.ranges[-1]
-    steps = len(episodes.ranges) - 1
-    spans = (episodes.ranges[:, 1] - episodes.ranges[:, 0])[:0:-1]  # at T, T - 1, ..., 1 steps left
-    reach = cap * float(np.power(episodes.discount, np.arange(steps)) @ spans)
-    return float(low - reach), float(high + reach)
-
-
-def estimated(episodes: Episodes, policy: Policy, estimate: ReturnEstimate) -> FloatArray:
-    """(n, A): the estimate at every action, clipped to the range of returns over the steps left."""
+def _sides(episodes: Episodes, policy: Policy, estimate: ReturnEstimate) -> tuple[Side, Side]:
+    """What a lower bound needs of the rows, and what an upper one does."""
     states, left = episodes.data.states, episodes.left
-    low, high = episodes.ranges[left].T
     found = np.empty_like(episodes.target)
     for begin in range(0, len(states), CHUNK):
         rows = slice(begin, begin + CHUNK)
         for index, branch in enumerate(policy.branches(states[rows])):
-            found[rows, index] = np.clip(estimate(states[rows], branch.actions, left[rows]), low[rows], high[rows])
-    return found
+            found[rows, index] = estimate(states[rows], branch.actions, left[rows])
+    low, high = episodes.ranges[left].T
+    after_low, after_high = np.where(episodes.data.terminated[:, None], 0.0, episodes.ranges[left - 1]).T
+    values = np.clip(found, low[:, None], high[:, None])
+    rewards, (least, most) = episodes.data.rewards, episodes.ranges[-1]
+    return (
+        Side(values - low[:, None], rewards + episodes.discount * after_low - low, float(least)),
+        Side(high[:, None] - values, high - episodes.discount * after_high - rewards, float(-most)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,37 +343,31 @@ class _Given:
         return found
 
 
-def _cuts(count: int, estimator: DoublyRobust, refit: bool) -> list[int]:
+def _cuts(count: int, refit: bool) -> list[int]:
     """The first episode that is corrected, those from which on another fit corrects, and their number."""
-    refit = refit and estimator.q is None
-    begin = max(2, math.ceil(count * (EARLIER_SHARE if refit or estimator.q is not None else FIT_SHARE)))
-    if count - begin < 2:
-        raise InvalidInput(f"At least 4 episodes are needed, some to fit and some to correct. Got {count}.")
+    begin = max(4, math.ceil(count * (EARLIER_SHARE if refit else FIT_SHARE)))
+    if count - begin < 4:
+        raise InvalidInput(f"At least 8 episodes are needed, some to fit and some to correct. Got {count}.")
     found = [begin]
     while refit and 2 * found[-1] < count:
         found.append(2 * found[-1])
     return [*found, count]
 
 
-def _choose(before: Episodes, policy: Policy, known: ReturnEstimate, estimator: DoublyRobust, later: int) -> tuple[float, Range]:
-    """(c, guess) from the episodes before: as declared, or the c of the least width that they predict for `later` others."""
-    values, cap = estimated(before, policy, known), estimator.largest_weight
-    if cap is None:
-        cap = _best_cap(before, values, later)
-    middle = 0.5 * sum(corrected(before, values, cap))
-    return cap, (float(np.mean(middle)), float(np.std(middle)))
-
-
-def _best_cap(before: Episodes, values: FloatArray, later: int) -> float:
-    log, tried, cap = math.log(2 / DESIGN_LEVEL), [], 1.0
-    while True:
-        low, high = corrected(before, values, cap)
-        least, most = limits(before, cap)
-        spread = math.sqrt(2 * log / later) * float(low.std() + high.std()) + (most - least) * log / later
-        tried.append((float((high - low).mean()) + spread, cap))
-        if not (high > low).any() or cap > MOST_CAP:
-            return min(tried)[1]
-        cap *= CAPS
+def _choose(tried: Episodes, side: Side, later: int) -> tuple[Setting, Range]:
+    """The f and B of the highest lower bound that these episodes predict for `later` others, and what to expect of them."""
+    log, best, chosen = math.log(1 / DESIGN_LEVEL), -math.inf, (Setting(0.0, 0.0), (0.0, 0.0))
+    unit = float(side.q[tried.first].max())
+    for setting in [Setting(0.0, 0.0), *(Setting(f, f * unit * reach) for f in SHARES if f > 0 < unit for reach in REACHES)]:
+        x, lost = corrected(tried, side, setting)
+        mean, deviation = float(x.mean()), float(x.std())
+        # A bet of l loses log / (n l) + l s^2 / 2, and must not be larger than the distance to the lower limit allows.
+        bet = min(math.sqrt(2 * log / later) / max(deviation, 1e-9), 0.75 / max(mean - side.begin + setting.reach, 1e-9))
+        # What is lost is compared, and not the means of X: whatever they differ by besides is chance.
+        predicted = -float(lost.mean()) - log / (later * bet) - 0.5 * bet * deviation**2
+        if predicted > best:  # of equals the first, whose limit is the nearest
+            best, chosen = predicted, (setting, (mean, deviation))
+    return chosen
 
 
 def _read(

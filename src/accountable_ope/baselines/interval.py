@@ -16,7 +16,7 @@ from ..problem.policy import Policy
 from ..problem.statements import Guarantee, Statement, Status, premise
 from ..problem.transitions import Transitions
 from ..validation import probability_level
-from .bounds import CORRECTED_METHODS, betting_interval, corrected_interval, hcope_interval
+from .bounds import betting_interval, corrected_interval, hcope_interval
 from .doubly_robust import DoublyRobust, corrected_returns
 from .importance_sampling import Range, episode_returns, return_range, truncation_gap
 
@@ -32,7 +32,6 @@ _EPISODES = {
     "hcope": "Episodes are independent and of the same process; each starts in a draw of the start distribution and follows the "
     "behavior policy.",
 }
-_EPISODES["empirical-bernstein"] = _EPISODES["hcope"]
 
 
 @checked
@@ -131,8 +130,8 @@ def importance_sampling_interval(
     assumptions : Assumptions, optional
         In the place of discount and reward range, to honor a declared `terminal_reward` and `value_range` too.
     method : str
-        "betting" (the tightest); or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth), and for what is doubly
-        robust "empirical-bernstein" in its place.
+        "betting" (the tighter one) or "hcope" (Thomas et al. 2015, empirical Bernstein with a threshold that the first twentieth
+        chooses).
     estimator : str or DoublyRobust
         "per-decision"; "trajectory": one weight for the whole return, as the paper has it; or "doubly-robust", a `DoublyRobust()`
         with its defaults.
@@ -163,12 +162,11 @@ def importance_sampling_interval(
     True
     """
     level = probability_level(delta)
+    if method not in METHODS:
+        raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     if not isinstance(estimator, DoublyRobust) and estimator not in ESTIMATORS:
         raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
     robust = DoublyRobust() if estimator == "doubly-robust" else estimator if isinstance(estimator, DoublyRobust) else None
-    allowed = tuple(METHODS) if robust is None else CORRECTED_METHODS
-    if method not in allowed:
-        raise InvalidInput(f"`method` must be one of {', '.join(allowed)}. Got {method!r}.")
     facts = _declared(assumptions, discount, reward_range, horizon)
     if assumptions is not None:
         check_data(data, facts)
@@ -198,7 +196,7 @@ def importance_sampling_interval(
             terminal_reward=facts.terminal_reward,
             refit=method == "betting",
         )
-        used, name = len(corrected), "doubly-robust"
+        used, name = len(corrected.low.x), "doubly-robust"
         low, high = corrected_interval(corrected, level, method)
     lowest, highest = _possible_returns(facts, (least, most), horizon, terminates=may_end(data, facts))
     return BaselineInterval(
