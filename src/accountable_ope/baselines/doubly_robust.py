@@ -60,11 +60,8 @@ CHUNK = 10_000
 EARLIER_SHARE, FIT_SHARE = 0.05, 0.2
 """The shares of the episodes, the first ones, that correct no return: where the fit is made again, and where it is made once."""
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares f of the estimate that are tried."""
-
-REACHES = tuple(1.5**k for k in range(-4, 9))
-"""B that are tried, in units of the largest q of the first states."""
+SHARES, REACHES = (0.5, 1.0), tuple(2.0**k for k in range(-2, 6))
+"""f and B that are tried beside f = 0, B in units of f times the largest q of the first states."""
 
 MOST_TRIED = 2000
 """Episodes on which f and B are tried."""
@@ -262,7 +259,7 @@ def corrected_returns(
     (190, True)
     """
     chosen = DoublyRobust() if estimator is None else estimator
-    episodes = _read(data, policy, behavior, chosen, discount, reward_range, horizon, terminal_reward)
+    episodes = read_episodes(data, policy, behavior, chosen, discount, reward_range, horizon, terminal_reward)
     cuts = _cuts(len(episodes), refit)
 
     def knowledge(until: int) -> ReturnEstimate:
@@ -277,10 +274,11 @@ def corrected_returns(
         half = begin // 2
         tried = episodes.part(max(half, begin - MOST_TRIED), begin)
         here = episodes.part(begin, end)
-        sides = zip(_sides(tried, policy, knowledge(half)), _sides(here, policy, knowledge(begin)), found, strict=True)
+        sides = zip(two_sides(tried, policy, knowledge(half)), two_sides(here, policy, knowledge(begin)), found, strict=True)
         for before, side, samples in sides:
             setting, guess = _choose(tried, before, len(episodes) - begin)
-            lowest = side.begin - (1 + 1e-9) * setting.reach  # lower by more than the rounding of a sum
+            slack = 1e-9 * (abs(side.begin) + setting.reach)  # more than the rounding of a sum
+            lowest = side.begin - setting.reach - slack
             x, _ = corrected(here, side, setting)
             samples.append(BoundedSamples(x, np.full(len(x), lowest), guess))
     return CorrectedReturns(*map(_joined, found))
@@ -313,7 +311,7 @@ def corrected(episodes: Episodes, side: Side, setting: Setting) -> tuple[FloatAr
     return side.begin + np.minimum(total, LARGEST), lost
 
 
-def _sides(episodes: Episodes, policy: Policy, estimate: ReturnEstimate) -> tuple[Side, Side]:
+def two_sides(episodes: Episodes, policy: Policy, estimate: ReturnEstimate) -> tuple[Side, Side]:
     """What a lower bound needs of the rows, and what an upper one does."""
     states, left = episodes.data.states, episodes.left
     found = np.empty_like(episodes.target)
@@ -325,9 +323,10 @@ def _sides(episodes: Episodes, policy: Policy, estimate: ReturnEstimate) -> tupl
     after_low, after_high = np.where(episodes.data.terminated[:, None], 0.0, episodes.ranges[left - 1]).T
     values = np.clip(found, low[:, None], high[:, None])
     rewards, (least, most) = episodes.data.rewards, episodes.ranges[-1]
+    paid = (rewards + episodes.discount * after_low - low, high - episodes.discount * after_high - rewards)
     return (
-        Side(values - low[:, None], rewards + episodes.discount * after_low - low, float(least)),
-        Side(high[:, None] - values, high - episodes.discount * after_high - rewards, float(-most)),
+        Side(values - low[:, None], np.maximum(paid[0], 0.0), float(least)),  # negative by rounding only
+        Side(high[:, None] - values, np.maximum(paid[1], 0.0), float(-most)),
     )
 
 
@@ -349,7 +348,7 @@ def _cuts(count: int, refit: bool) -> list[int]:
     if count - begin < 4:
         raise InvalidInput(f"At least 8 episodes are needed, some to fit and some to correct. Got {count}.")
     found = [begin]
-    while refit and 2 * found[-1] < count:
+    while refit and 2 * found[-1] + 2 <= count:
         found.append(2 * found[-1])
     return [*found, count]
 
@@ -357,12 +356,15 @@ def _cuts(count: int, refit: bool) -> list[int]:
 def _choose(tried: Episodes, side: Side, later: int) -> tuple[Setting, Range]:
     """The f and B of the highest lower bound that these episodes predict for `later` others, and what to expect of them."""
     log, best, chosen = math.log(1 / DESIGN_LEVEL), -math.inf, (Setting(0.0, 0.0), (0.0, 0.0))
-    unit = float(side.q[tried.first].max())
-    for setting in [Setting(0.0, 0.0), *(Setting(f, f * unit * reach) for f in SHARES if f > 0 < unit for reach in REACHES)]:
+    unit, (least, most) = float(side.q[tried.first].max()), tried.ranges[-1]
+    for setting in [Setting(0.0, 0.0), *(Setting(f, f * unit * reach) for f in SHARES if unit > 0 for reach in REACHES)]:
         x, lost = corrected(tried, side, setting)
-        mean, deviation = float(x.mean()), float(x.std())
+        mean = float(x.mean())
+        # As if one more episode were half the range away: few that are all alike do not show that there are no others.
+        deviation = math.sqrt((0.25 * float(most - least) ** 2 + float(((x - mean) ** 2).sum())) / (len(x) + 1))
         # A bet of l loses log / (n l) + l s^2 / 2, and must not be larger than the distance to the lower limit allows.
-        bet = min(math.sqrt(2 * log / later) / max(deviation, 1e-9), 0.75 / max(mean - side.begin + setting.reach, 1e-9))
+        bet = math.sqrt(2 * log / later) / deviation
+        bet = min(bet, 0.75 / (mean - side.begin + setting.reach)) if mean - side.begin + setting.reach > 0 else bet
         # What is lost is compared, and not the means of X: whatever they differ by besides is chance.
         predicted = -float(lost.mean()) - log / (later * bet) - 0.5 * bet * deviation**2
         if predicted > best:  # of equals the first, whose limit is the nearest
@@ -370,7 +372,7 @@ def _choose(tried: Episodes, side: Side, later: int) -> tuple[Setting, Range]:
     return chosen
 
 
-def _read(
+def read_episodes(
     data: Transitions,
     policy: Policy,
     behavior: ArrayLike | Policy | None,
@@ -395,6 +397,10 @@ def _read(
     _refuse_gaps(ordered, begins, rows)
     target = _all_probabilities(policy, ordered, "policy")
     if isinstance(behavior, Policy):
+        if estimator.least_probability is not None:
+            raise InvalidInput(
+                "`least_probability` has no effect beside a `behavior` policy, which has a probability for every action."
+            )
         least = _all_probabilities(behavior, ordered, "behavior")
         if least.shape != target.shape:
             raise InvalidInput(f"`behavior` must have the actions of `policy`, {target.shape[1]}. It has {least.shape[1]}.")
