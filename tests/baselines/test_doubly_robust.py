@@ -341,7 +341,7 @@ HALF = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), 2)
         (
             small(),
             {"estimator": DoublyRobust(least_probability=0.5)},
-            "`least_probability` has no effect beside a `behavior` policy",
+            "`least_probability` has no effect",
         ),
         (small(), {"estimator": DoublyRobust(features=lambda points: points[:3])}, "`features` must have one row per row"),
         (small(), {"estimator": DoublyRobust(q=lambda states, actions: [np.nan] * len(states))}, "`q` has .* NaN"),

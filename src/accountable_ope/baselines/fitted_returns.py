@@ -13,7 +13,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.transitions import Transitions
-from ..validation import FloatArray, IntArray, frozen, matrix, row_keys, same_rows
+from ..validation import FloatArray, IntArray, frozen, matrix, number, row_keys, same_rows
 
 RIDGE = 1.0
 """The penalty on the coefficients, the constant left out: of one-hot features, one more row with the mean."""
@@ -122,6 +122,8 @@ def fit_returns(data: Transitions, policy: Policy, features: Points | None, rang
     >>> bool(abs(error[0]) < 0.05)
     True
     """
+    if not 0 <= number(discount, "discount") <= 1:
+        raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
     bounds = matrix(ranges, "ranges")
     if bounds.shape[1] != 2 or len(bounds) < 2 or (bounds[:, 0] > bounds[:, 1]).any():
         raise InvalidInput(f"`ranges` must be a pair (low, high) for 0, 1, ..., T steps. Got shape {bounds.shape}.")
