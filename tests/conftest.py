@@ -16,6 +16,7 @@ settings.load_profile("same")
 SLOW = (
     "baselines/test_bounds.py::test_half_of_the_goal",
     "baselines/test_bounds.py::test_the_threshold",
+    "baselines/test_doubly_robust.py::test_intervals_cover",
     "baselines/test_interval.py::test_declared_assumptions",
     "baselines/test_interval.py::test_intervals_cover",
     "bounds/test_asymptotic.py",

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.baselines import importance_sampling_interval
+from accountable_ope.baselines import DoublyRobust, importance_sampling_interval
 from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
+from accountable_ope.problem import with_propensities
 from accountable_ope.radii.premises import BEFORE_THE_DATA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text()
@@ -194,10 +195,11 @@ def average(name: str = "plain", **facts: object) -> Callable[[Case], object]:
     return lambda _: aope.bound_average_reward(asked.data, asked.policy, declared, features=FEATURES, kernel=KERNEL)
 
 
-def weighted(method: str) -> Callable[[Case], object]:
-    return lambda asked: importance_sampling_interval(
-        DATA, MDP.policy, behavior=MDP.policy, discount=0.6, reward_range=(0, 1), horizon=10, method=method
-    )
+def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Callable[[Case], object]:
+    data = with_propensities(MDP.sample(np.random.default_rng(0), trajectories=8, length=10), MDP.behavior)
+    behavior = None if isinstance(estimator, DoublyRobust) and estimator.least_probability else MDP.behavior
+    common = {"behavior": behavior, "discount": 0.6, "reward_range": (0, 1), "horizon": 10}
+    return lambda asked: importance_sampling_interval(data, MDP.policy, **common, method=method, estimator=estimator)
 
 
 OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
@@ -257,6 +259,15 @@ OTHERS = {
     ("bound_average_reward", "drawn actions"): (average("drawn actions", norm_bound=1.0), {"norm", "drawn-actions"}),
     ("importance_sampling_interval", "betting"): (weighted("betting"), set()),
     ("importance_sampling_interval", "hcope"): (weighted("hcope"), set()),
+    ("importance_sampling_interval", "doubly robust"): (weighted("betting", "doubly-robust"), set()),
+    ("importance_sampling_interval", "declared"): (
+        weighted("betting", DoublyRobust(least_probability=0.001)),
+        {"least-probability"},
+    ),
+    ("importance_sampling_interval", "given"): (
+        weighted("betting", DoublyRobust(q=lambda states, actions: states[:, 0])),
+        {"estimate"},
+    ),
 }
 
 PAIRS = [(result, name) for result, (_, cases) in ASKED.items() for name in cases] + list(OTHERS)

@@ -194,7 +194,7 @@ def log(rewards=(0.0, 1.0, 0.5, 0.5), terminated=None, episodes=(0, 0, 1, 1), ac
         (log(), [0.5] * 4, {"discount": 1.1}, r"`discount` must be in \[0, 1\]. Got 1.1"),
         (log(), [0.5] * 4, {"reward_range": (1, 1)}, "`reward_range` must have low < high"),
         (log(actions=(0, 1, 2, 0)), [0.5] * 4, {}, "`actions` has index 2 in row 2, but `policy` has 2 actions"),
-        (log(actions=[[0.0], [1.0], [1.0], [0.0]]), [0.5] * 4, {}, "`actions` must be indices"),
+        (log(actions=[[0.0], [1.0], [1.0], [0.0]]), [0.5] * 4, {}, r"`policy` must have a method density\(states, actions\)"),
         (log(), DeterministicPolicy(lambda s: s), {}, "`behavior` must be a policy over a finite action set"),
     ],
 )

@@ -153,7 +153,7 @@ def test_crossed_ends_refute_what_was_assumed():
     ("choices", "message"),
     [
         ({"method": "student"}, "`method` must be one of betting, hcope. Got 'student'"),
-        ({"estimator": "weighted"}, "`estimator` must be one of per-decision, trajectory. Got 'weighted'"),
+        ({"estimator": "weighted"}, "`estimator` must be one of per-decision, trajectory, doubly-robust. Got 'weighted'"),
         ({"delta": 0.0}, r"`delta` must be in \(0, 1\)"),
     ],
 )

@@ -87,6 +87,23 @@ def test_a_done_column_is_not_left_out_in_silence(folder):
     assert found["intervals"] == before and found["columns"][0]["read_as"] == {"terminals": "terminated"}
 
 
+def test_recorded_probabilities_are_used_only_where_asked(folder):
+    done = aope_command(*BOUND, "--propensities", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--propensities needs a column `behavior_probability`, and data.parquet has none." in done.stderr
+    plain = json.loads(aope_command(*BOUND, "--json", cwd=folder).stdout)
+    change(folder / "data.parquet", behavior_probability=every(1 / 3))
+    found = json.loads(aope_command(*BOUND, "--json", cwd=folder).stdout)
+    assert [each["lower"] for each in found["intervals"]] == [each["lower"] for each in plain["intervals"]]
+    assert aope_command(*BOUND, "--propensities", cwd=folder).returncode in (0, 3)
+    text = aope_command("check", "data.parquet", cwd=folder).stdout
+    assert "probabilities recorded, 0.333 to 0.333" in text
+    described = json.loads(aope_command("check", "data.parquet", "--json", cwd=folder).stdout)
+    assert described["behavior_probability"] == [1 / 3, 1 / 3]
+    average = ("bound", "data.parquet", "--average-reward", "--reward-range", 0, 1, "--value-span", 1, "--tabular")
+    assert "--average-reward does not go with --propensities" in aope_command(*average, "--propensities", cwd=folder).stderr
+
+
 def test_ignored_columns(folder):
     change(folder / "data.parquet", done=lambda rows: [False] * len(rows), hour=lambda rows: [7] * len(rows))
     done = aope_command(*BOUND, "--ignore-column", "done", "--ignore-column", "hour", cwd=folder)

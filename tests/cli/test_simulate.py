@@ -42,6 +42,8 @@ def test_files_hold_the_roll_out_and_the_target_policy(tmp_path, task):
     data = roll_out(problem, softmax_policy(task, 0.5), np.random.default_rng(3), episodes=7, length=12)
     file, starts = read_transition_file(tmp_path / "data.parquet"), read_start_file(tmp_path / "starts.parquet")
     assert_same(file.data, data)
+    logged = softmax_policy(task, 0.5).probabilities(data.states)[np.arange(len(data)), data.actions]
+    np.testing.assert_allclose(file.data.behavior_probability, logged, rtol=0, atol=1e-12)
     alive = ~data.terminated
     np.testing.assert_allclose(file.at_state, target.probabilities(data.states), rtol=0, atol=1e-12)
     np.testing.assert_allclose(file.at_next[alive], target.probabilities(data.next_states)[alive], rtol=0, atol=1e-12)

@@ -321,6 +321,14 @@ def _baselines(data: Any, mdp: Any) -> None:
     common = {"discount": 0.6, "reward_range": (0.0, 1.0), "horizon": 5}
     baselines.episode_returns(data, mdp.policy, mdp.policy, **common)
     baselines.importance_sampling_interval(data, mdp.policy, behavior=mdp.policy, **common)
+    baselines.DoublyRobust(least_probability=0.5)
+    below = baselines.BoundedSamples(x, np.zeros(20), (0.5, 0.3))
+    above = baselines.BoundedSamples(-x, -np.ones(20), (-0.5, 0.3))
+    baselines.corrected_interval(baselines.CorrectedReturns(below, above), 0.1)
+    many = problem.with_propensities(mdp.sample(np.random.default_rng(0), trajectories=8, length=5), mdp.behavior)
+    problem.propensity_weights(many, mdp.policy, 0.6, rows_per_episode=5.0)
+    baselines.corrected_returns(many, mdp.policy, mdp.policy, **common)
+    baselines.fit_returns(data, mdp.policy, None, np.array([[0.0, 0.0], [0.0, 1.0]]), 0.6)
 
 
 def _laboratory(folder: Path) -> None:

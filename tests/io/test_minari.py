@@ -25,6 +25,7 @@ from accountable_ope.io.minari import load_minari, new_minari_folder, save_minar
 from accountable_ope.problem.policy import DiscretePolicy
 
 FIELDS = ("states", "actions", "rewards", "next_states", "terminated", "episodes")
+LOGGED = "behavior_probability"
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +93,56 @@ def test_round_trip_of_a_simulated_task() -> None:
     assert 0 < data.terminated.sum() < 30
     save_minari(data, "pendulum-v0", actions=7, state_box=task.state_box)
     assert_same(load_minari("pendulum-v0"), data)
+
+
+def recorded(given: Any = None) -> aope.Transitions:
+    chances = np.random.default_rng(0).uniform(0.1, 1, size=len(DATA)) if given is None else given
+    return aope.Transitions(**{name: getattr(DATA, name) for name in FIELDS}, behavior_probability=chances)
+
+
+def test_recorded_probabilities_are_infos_of_the_steps() -> None:
+    data = recorded()
+    save_minari(data, "logged-v0")
+    found = load_minari("logged-v0")
+    assert_same(found, data)
+    np.testing.assert_array_equal(found.behavior_probability, data.behavior_probability)
+    first = minari.load_dataset("logged-v0")[0]
+    assert first.infos[LOGGED].tolist() == [1.0, *data.behavior_probability[:3]]
+    save_minari(DATA, "plain-v0")
+    assert load_minari("plain-v0").behavior_probability is None
+
+
+@pytest.mark.parametrize(
+    ("infos", "message"),
+    [
+        ([[1.0, 0.5, 0.5], None], "has `behavior_probability` in 1 of 2 episodes"),
+        ([[0.5, 0.5], [0.5, 0.5]], "of episode 0 has shape \\(2,\\); one for the reset, which is not used, and one per step"),
+        ([[1.0, 0.5, 0.0], [1.0, 0.5, 0.5]], "in \\(0, 1\\]. Got 0 in row 1"),
+    ],
+)
+def test_infos_that_are_no_probabilities_are_one_sentence(infos: list[Any], message: str) -> None:
+    buffers = [
+        EpisodeBuffer(
+            observations=np.zeros((3, 1)),
+            actions=np.zeros(2, dtype=np.int64),
+            rewards=np.zeros(2),
+            terminations=np.zeros(2, dtype=bool),
+            truncations=np.array([False, True]),
+            infos=None if each is None else {LOGGED: np.array(each)},
+        )
+        for each in infos
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        minari.create_dataset_from_buffers(
+            "odd-v0",
+            buffers,
+            observation_space=spaces.Box(-1, 1, (1,), np.float64),
+            action_space=spaces.Discrete(2),
+            data_format="hdf5",
+        )
+    with pytest.raises(aope.errors.InvalidFile, match=message):
+        load_minari("odd-v0")
 
 
 def test_a_long_episode_comes_back_whole() -> None:

@@ -8,6 +8,7 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.environments import clinic
 from accountable_ope.io.parquet import read_start_file, read_transition_file
+from accountable_ope.problem import with_propensities
 from accountable_ope.problem.problem import Experience
 
 TABLE = np.full((6, 3), 1 / 3)
@@ -49,6 +50,42 @@ def test_round_trip_with_action_vectors_and_without_episodes(tmp_path):
     loaded = aope.load_transitions(tmp_path / "data.parquet")
     assert loaded.episodes is None
     np.testing.assert_array_equal(loaded.actions, data.actions)
+
+
+def test_recorded_probabilities_round_trip(tmp_path):
+    data = with_propensities(DATA, MDP.policy(TABLE))
+    aope.save_transitions(data, tmp_path / "data.parquet")
+    loaded = aope.load_transitions(tmp_path / "data.parquet")
+    assert_same(loaded, data)
+    assert loaded.behavior_probability.tolist() == data.behavior_probability.tolist() and loaded.sha256 == data.sha256
+    without = aope.load_transitions(tmp_path / "data.parquet", ignore="behavior_probability")
+    assert without.behavior_probability is None and without.sha256 == DATA.sha256
+
+
+@pytest.mark.parametrize("name", ["behavior_probability", "behaviour_probability", "pscore", "action_prob"])
+def test_recorded_probabilities_by_other_names(tmp_path, name):
+    file = read_transition_file(write(tmp_path / "data.parquet", columns(**{name: pa.array([0.5, 0.25, 1.0])})))
+    assert file.data.behavior_probability.tolist() == [0.5, 0.25, 1.0]
+    assert file.columns.aliases == (() if name == "behavior_probability" else ((name, "behavior_probability"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"propensity": pa.array([0.5] * 3)},
+            "did you mean `behavior_probability`.* Only if it is the probability",
+        ),
+        ({"behavior_probabilty": pa.array([0.5] * 3)}, "did you mean `behavior_probability`"),
+        ({"behavior_probability": pa.array([0.5, 0.0, 1.0])}, r"data.parquet: `behavior_probability` must be .*Got 0 in row 1"),
+        ({"behavior_probability": pa.array([[0.5, 0.5]] * 3)}, "`behavior_probability` must be one number per row"),
+        ({"behavior_probability": pa.array([0.5, None, 1.0])}, "`behavior_probability` has 1 missing value"),
+        ({"behavior_probability": pa.array(["0.5"] * 3)}, "`behavior_probability` must hold numbers"),
+    ],
+)
+def test_columns_that_are_no_recorded_probabilities(tmp_path, changes, message):
+    with pytest.raises(aope.errors.InvalidFile, match=message):
+        aope.load_transitions(write(tmp_path / "data.parquet", columns(**changes)))
 
 
 def test_policy_columns_round_trip_and_terminal_states_need_none(tmp_path):

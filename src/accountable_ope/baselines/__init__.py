@@ -1,19 +1,37 @@
 """Intervals of others, to compare with: importance sampling of whole episodes, with the behavior policy known."""
 
-from .bounds import betting_interval, betting_lower, choose_threshold, hcope_interval, hcope_lower, split_hcope_lower
-from .importance_sampling import EpisodeReturns, Samples, episode_returns, return_range, taken_probabilities, truncation_gap
+from ..problem.propensities import taken_probabilities
+from .bounds import (
+    betting_interval,
+    betting_lower,
+    choose_threshold,
+    corrected_interval,
+    hcope_interval,
+    hcope_lower,
+    split_hcope_lower,
+)
+from .doubly_robust import BoundedSamples, CorrectedReturns, DoublyRobust, corrected_returns
+from .fitted_returns import FittedReturns, fit_returns
+from .importance_sampling import EpisodeReturns, Samples, episode_returns, return_range, truncation_gap
 from .interval import ESTIMATORS, METHODS, BaselineInterval, importance_sampling_interval
 
 __all__ = [
     "ESTIMATORS",
     "METHODS",
     "BaselineInterval",
+    "BoundedSamples",
+    "CorrectedReturns",
+    "DoublyRobust",
     "EpisodeReturns",
+    "FittedReturns",
     "Samples",
     "betting_interval",
     "betting_lower",
     "choose_threshold",
+    "corrected_interval",
+    "corrected_returns",
     "episode_returns",
+    "fit_returns",
     "hcope_interval",
     "hcope_lower",
     "importance_sampling_interval",

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, positive, probability_level, vector, whole
+from ..validation import FloatArray, float_array, number, positive, probability_level, same_rows, vector, whole
+from .doubly_robust import BoundedSamples, CorrectedReturns
 from .importance_sampling import Range, Samples
 
 EARLIER_SHARE = 0.05
@@ -196,7 +197,7 @@ def hcope_interval(samples: Samples, delta: float) -> Range:
 
 
 @checked
-def betting_lower(x: ArrayLike, delta: float) -> float:
+def betting_lower(x: ArrayLike, delta: float, *, lowest: ArrayLike | float = 0.0, guess: Range | None = None) -> float:
     """Betting against every mean (Waudby-Smith and Ramdas 2024): LB = inf{m > 0 : max_t K_t(m) < 1/delta}.
 
     K_t(m) = prod_{i<=t} (1 + l_i(m) (X_i - m)), K_0 = 1, with l_i(m) = min(b_i, .75 / m) and
@@ -209,15 +210,23 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     they agree where they meet. So K_t(m) falls, all m below LB are rejected, and LB > rho implies max_t K_t(rho) >= 1/delta.
     Bisection keeps an m that is rejected and returns it, so an unfinished one is too low and never too high.
 
+    Where X_i >= `lowest`, another number d or one d_i for each, l_i(m) = min(b_i, .75 / (m - d_i)) takes its place, and all this
+    holds as it stands. And where something is known of X in advance, v_{i-1} and mean_j begin with that `guess` of mean and
+    standard deviation in the place of 1/2 and 1/2: that changes the bets, and not the guarantee.
+
     Only X >= 0 and the mean given the past are used: no independence. The result depends on the order, which must be that of
     generation. n, and nothing else of the X to come, enters b_i. The bets do not depend on delta, so bounds are nested in it.
 
     Parameters
     ----------
     x : array (n,)
-        At least 0, n >= 2, in the order of generation.
+        At least `lowest`, n >= 2, in the order of generation.
     delta : float
         In (0, 1).
+    lowest : float or array (n,)
+        Each known before its X.
+    guess : tuple of two floats, optional
+        Mean and standard deviation of X as expected before these X.
 
     Returns
     -------
@@ -226,7 +235,7 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     Raises
     ------
     InvalidInput
-        Where there are too few X, one is negative, or `delta` is out of range.
+        Where there are too few X, one is below `lowest`, or `delta` is out of range.
 
     Examples
     --------
@@ -235,24 +244,81 @@ def betting_lower(x: ArrayLike, delta: float) -> float:
     >>> 0.4 < betting_lower(np.random.default_rng(1).uniform(size=1000), delta=0.1) < 0.5
     True
     """
-    values, level = _samples(x, least=2), probability_level(delta)
-    bets = predictable_bets(values)
+    values, level = vector(x, "x", largest=math.inf), probability_level(delta)
+    least = float_array(lowest, "lowest", dimensions=(0, 1))
+    if least.ndim == 1:
+        same_rows(len(values), least, "lowest", "x")
+    above = _samples(values - least, least=2)
+    mean, deviation = (0.5, 0.5) if guess is None else (number(guess[0], "guess"), abs(number(guess[1], "guess")))
+    bets = predictable_bets(values, mean, deviation**2)
     wanted = math.log(1 / level) + 1e-9  # more than the rounding of the sum of logarithms
+    origin = float(least.min())
+    behind = least - origin
 
-    def rejected(m: float) -> bool:
-        largest = TRUNCATION / m if m > 0 else math.inf
-        return float(np.cumsum(np.log1p(np.minimum(bets, largest) * (values - m))).max()) >= wanted
+    def rejected(beyond: float) -> bool:
+        """Whether m = origin + beyond is."""
+        room = np.maximum(beyond - behind, 0.0)
+        with np.errstate(divide="ignore"):
+            most = np.where(room > 0, TRUNCATION / room, math.inf)
+        return float(np.cumsum(np.log1p(np.minimum(bets, most) * (above - (beyond - behind)))).max()) >= wanted
 
     if not rejected(0.0):
-        return 0.0
-    high = float(values.max())  # not rejected: no factor exceeds 1
+        return origin
+    high = float(values.max()) - origin  # not rejected: no factor exceeds 1
     while not rejected(0.5 * high):
         high *= 0.5
     low = 0.5 * high
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rejected(middle) else (low, middle)
-    return low
+    return origin + low
+
+
+@checked
+def corrected_interval(returns: CorrectedReturns, delta: float, method: str = "betting") -> Range:
+    """[lower(low), -lower(mirrored)] at delta / 2 each, by `betting_lower` or by `split_hcope_lower`.
+
+    Parameters
+    ----------
+    returns : CorrectedReturns
+        For "hcope" made without refits, so that they are independent.
+    delta : float
+        In (0, 1).
+    method : str
+        "betting" or "hcope".
+
+    Returns
+    -------
+    tuple of two floats
+        They cross when one of them must be wrong.
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few samples, `delta` is out of range, or there is no such method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import BoundedSamples, CorrectedReturns, corrected_interval
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> low = BoundedSamples(x, np.zeros(1000), (0.5, 0.3))
+    >>> mirrored = BoundedSamples(-x, -np.ones(1000), (-0.5, 0.3))
+    >>> lower, upper = corrected_interval(CorrectedReturns(low, mirrored), delta=0.1)
+    >>> lower < 0.5 < upper
+    True
+    """
+    half = 0.5 * probability_level(delta)
+    if method not in ("betting", "hcope"):
+        raise InvalidInput(f"`method` must be one of betting, hcope. Got {method!r}.")
+
+    def lower(samples: BoundedSamples) -> float:
+        if method == "betting":
+            return betting_lower(samples.x, half, lowest=samples.lowest, guess=samples.guess)
+        least = float(samples.lowest.min())
+        return least + split_hcope_lower(samples.x - least, half)
+
+    return lower(returns.low), -lower(returns.mirrored)
 
 
 @checked
@@ -287,12 +353,12 @@ def betting_interval(samples: Samples, delta: float) -> Range:
     return _two_sided(betting_lower, samples, delta)
 
 
-def predictable_bets(x: FloatArray) -> FloatArray:
-    """b_i of `betting_lower`: entry i is a function of the entries before it, of their number and of n."""
+def predictable_bets(x: FloatArray, mean: float = 0.5, variance: float = 0.25) -> FloatArray:
+    """b_i of `betting_lower`: entry i is a function of the entries before it, of their number, of n and of what was expected."""
     many = np.arange(1, len(x) + 1)
-    means = (0.5 + np.cumsum(x)) / (many + 1)
-    variances = (0.25 + np.cumsum((x - means) ** 2)) / (many + 1)
-    before = np.concatenate([[0.25], variances[:-1]])
+    means = (mean + np.cumsum(x)) / (many + 1)
+    variances = (variance + np.cumsum((x - means) ** 2)) / (many + 1)
+    before = np.maximum(np.concatenate([[variance], variances[:-1]]), 1e-300)
     return np.asarray(np.sqrt(2 * math.log(1 / DESIGN_LEVEL) / (len(x) * before)))
 
 

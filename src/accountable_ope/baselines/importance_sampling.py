@@ -29,6 +29,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.contradictions import check_last_pays
 from ..problem.policy import Policy
+from ..problem.propensities import recorded_probabilities, taken_probabilities
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, plural, same_rows, vector, whole
 
@@ -98,7 +99,7 @@ class EpisodeReturns:
 def episode_returns(
     data: Transitions,
     policy: Policy,
-    behavior: ArrayLike | Policy,
+    behavior: ArrayLike | Policy | None = None,
     *,
     discount: float,
     reward_range: Range,
@@ -112,9 +113,9 @@ def episode_returns(
     data : Transitions
         Whole episodes, at least two.
     policy : Policy
-        The target policy, over a finite action set.
-    behavior : array (n,) or Policy
-        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
+        The target policy, over a finite action set; or, for action vectors, with a method `density(states, actions)`.
+    behavior : array (n,) or Policy, optional
+        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself. None: `behavior_probability` of the data.
     discount : float
         In [0, 1].
     reward_range : tuple of two floats
@@ -147,10 +148,8 @@ def episode_returns(
     steps = whole(horizon, "horizon", least=1)
     low, high = return_range(discount, reward_range, steps, terminal_reward=terminal_reward)
     smallest, largest = ordered_pair(reward_range, "reward_range")
-    order, first, lengths = _episodes(data, steps)
-    _check_rewards(data, (smallest, largest))
-    if terminal_reward:
-        check_last_pays(data)
+    order, first, lengths = whole_episodes(data, steps)
+    check_payments(data, (smallest, largest), terminal_reward)
     log_ratios = _log_ratios(data, policy, behavior)[order]
     rewards = data.rewards[order]
 
@@ -247,59 +246,17 @@ def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
     return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
 
 
-@checked
-def taken_probabilities(policy: Policy, data: Transitions, name: str = "policy") -> FloatArray:
-    """The probability that the policy gives to the action of every row.
-
-    Parameters
-    ----------
-    policy : Policy
-        Over a finite action set.
-    data : Transitions
-        With action indices.
-    name : str
-        What the policy is called in errors.
-
-    Returns
-    -------
-    array (n,)
-
-    Raises
-    ------
-    InvalidInput
-        Where the policy or the data have no finite action set, or the data have an action that the policy does not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from accountable_ope.baselines import taken_probabilities
-    >>> from accountable_ope.environments import bandit
-    >>> mdp = bandit(1, 2, seed=0)
-    >>> data = mdp.sample_iid(20, np.random.default_rng(0))
-    >>> set(taken_probabilities(mdp.policy([[0.25, 0.75]]), data).tolist()) == {0.25, 0.75}
-    True
-    """
-    vectors = policy.action_vectors
-    if vectors is None or not policy.exact:
-        raise InvalidInput(
-            f"`{name}` must be a policy over a finite action set, such as DiscretePolicy: weights need probabilities."
-        )
-    if not data.finite_actions:
-        raise InvalidInput("`actions` must be indices of a finite action set: weights of action vectors would need densities.")
-    actions = np.asarray(data.actions, dtype=np.int64)
-    if actions.max() >= len(vectors):
-        row = int(np.argmax(actions >= len(vectors)))
-        raise InvalidInput(f"`actions` has index {int(actions[row])} in row {row}, but `{name}` has {len(vectors)} actions.")
-    taken = np.zeros(len(data))
-    for branch in policy.branches(data.states):
-        here = actions == branch.action
-        taken[here] += branch.weights[here]
-    return taken
-
-
-def _log_ratios(data: Transitions, policy: Policy, behavior: ArrayLike | Policy) -> FloatArray:
+def _log_ratios(data: Transitions, policy: Policy, behavior: ArrayLike | Policy | None) -> FloatArray:
     """log pi(a | s) - log pi_b(a | s) in every row."""
-    target = taken_probabilities(policy, data)
+    target, logged = taken_probabilities(policy, data), logged_probabilities(data, behavior)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(target) - np.log(logged))
+
+
+def logged_probabilities(data: Transitions, behavior: ArrayLike | Policy | None) -> FloatArray:
+    """pi_b(a | s) in every row: of a policy, as given, or as recorded in the data."""
+    if behavior is None:
+        return recorded_probabilities(data)
     if isinstance(behavior, Policy):
         logged = taken_probabilities(behavior, data, "behavior")
     else:
@@ -310,15 +267,14 @@ def _log_ratios(data: Transitions, policy: Policy, behavior: ArrayLike | Policy)
             f"`behavior` gives probability 0 to the action taken in row {int(np.argmax(logged == 0))}: it cannot be the policy "
             "that acted."
         )
-    wrong = (logged < 0) | (logged > 1 + 1e-9)
+    wrong = (logged < 0) | (data.finite_actions & (logged > 1 + 1e-9))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidInput(f"`behavior` must be probabilities, in (0, 1]. Got {logged[row]:g} in row {row}.")
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(target) - np.log(logged))
+    return logged
 
 
-def _episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, IntArray]:
+def whole_episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, IntArray]:
     """(rows ordered by episode and time, the first of every episode in that order, the number that is used)."""
     if data.episodes is None:
         raise InvalidInput("`episodes` are needed: importance sampling weighs whole episodes.")
@@ -342,7 +298,8 @@ def _episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, IntArr
     return order, last - lengths + 1, np.minimum(lengths, steps)
 
 
-def _check_rewards(data: Transitions, reward_range: Range) -> None:
+def check_payments(data: Transitions, reward_range: Range, terminal_reward: bool) -> None:
+    """Raise where rewards are not as declared."""
     low, high = reward_range
     outside = (data.rewards < low) | (data.rewards > high)
     if outside.any():
@@ -354,6 +311,8 @@ def _check_rewards(data: Transitions, reward_range: Range) -> None:
         raise InvalidInput(
             f"`reward_range` must contain 0 where episodes terminate, since that is paid afterwards. Got [{low:g}, {high:g}]."
         )
+    if terminal_reward:
+        check_last_pays(data)
 
 
 def _total(discount: float, steps: int) -> float:

@@ -16,14 +16,15 @@ from ..problem.policy import Policy
 from ..problem.statements import Guarantee, Statement, Status, premise
 from ..problem.transitions import Transitions
 from ..validation import probability_level
-from .bounds import betting_interval, hcope_interval
+from .bounds import betting_interval, corrected_interval, hcope_interval
+from .doubly_robust import DoublyRobust, corrected_returns
 from .importance_sampling import Range, episode_returns, return_range, truncation_gap
 
 METHODS = {"betting": betting_interval, "hcope": hcope_interval}
 """Intervals by name, for the normalized return."""
 
-ESTIMATORS = ("per-decision", "trajectory")
-"""Importance weights up to each step, or of the whole episode."""
+ESTIMATORS = ("per-decision", "trajectory", "doubly-robust")
+"""Importance weights up to each step, of the whole episode, or of what a fitted Q has not foretold."""
 
 _EPISODES = {
     "betting": "Given the episodes before it, each is one of the same process: it starts in a draw of the start distribution and "
@@ -97,19 +98,20 @@ def importance_sampling_interval(
     data: Transitions,
     policy: Policy,
     *,
-    behavior: ArrayLike | Policy,
+    behavior: ArrayLike | Policy | None = None,
     discount: float | None = None,
     reward_range: Range | None = None,
     horizon: int,
     assumptions: Assumptions | None = None,
     method: str = "betting",
-    estimator: str = "per-decision",
+    estimator: str | DoublyRobust = "per-decision",
     delta: float = 0.1,
 ) -> BaselineInterval:
     """Bounds for the return of the target policy over `horizon` steps, from whole episodes of a known behavior policy.
 
     No class of Q functions and no kernel is assumed; the behavior probabilities are. Weights multiply along an episode, so
-    their variance can grow exponentially with the horizon.
+    their variance can grow exponentially with the horizon. The doubly robust estimator weighs only what a Q fitted on earlier
+    episodes has not foretold, and clips weights; the better the fit, the narrower, but a bad one costs width and not validity.
 
     Parameters
     ----------
@@ -117,8 +119,8 @@ def importance_sampling_interval(
         Whole episodes, at least two.
     policy : Policy
         The target policy, over a finite action set.
-    behavior : array (n,) or Policy
-        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself.
+    behavior : array (n,) or Policy, optional
+        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself. None: `behavior_probability` of the data.
     discount : float, optional
         In [0, 1].
     reward_range : tuple of two floats, optional
@@ -128,9 +130,11 @@ def importance_sampling_interval(
     assumptions : Assumptions, optional
         In the place of discount and reward range, to honor a declared `terminal_reward` and `value_range` too.
     method : str
-        "betting" (the tighter one) or "hcope" (Thomas et al. 2015, threshold chosen on the first twentieth).
-    estimator : str
-        "per-decision", or "trajectory": one weight for the whole return, as the paper has it.
+        "betting" (the tighter one) or "hcope" (Thomas et al. 2015, empirical Bernstein with a threshold that the first twentieth
+        chooses).
+    estimator : str or DoublyRobust
+        "per-decision"; "trajectory": one weight for the whole return, as the paper has it; or "doubly-robust", a `DoublyRobust()`
+        with its defaults.
     delta : float
         In (0, 1).
 
@@ -160,34 +164,51 @@ def importance_sampling_interval(
     level = probability_level(delta)
     if method not in METHODS:
         raise InvalidInput(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
-    if estimator not in ESTIMATORS:
+    if not isinstance(estimator, DoublyRobust) and estimator not in ESTIMATORS:
         raise InvalidInput(f"`estimator` must be one of {', '.join(ESTIMATORS)}. Got {estimator!r}.")
+    robust = DoublyRobust() if estimator == "doubly-robust" else estimator if isinstance(estimator, DoublyRobust) else None
     facts = _declared(assumptions, discount, reward_range, horizon)
     if assumptions is not None:
         check_data(data, facts)
-    returns = episode_returns(
-        data,
-        policy,
-        behavior,
-        discount=facts.discount,
-        reward_range=facts.reward_range,
-        horizon=horizon,
-        terminal_reward=facts.terminal_reward,
-    )
-    samples = returns.per_decision if estimator == "per-decision" else returns.whole_trajectory
-    low, high = METHODS[method](samples, level)
-    least, most = returns.return_range
-    lowest, highest = _possible_returns(facts, returns.return_range, horizon, terminates=may_end(data, facts))
+    least, most = return_range(facts.discount, facts.reward_range, horizon, terminal_reward=facts.terminal_reward)
+    if robust is None:
+        returns = episode_returns(
+            data,
+            policy,
+            behavior,
+            discount=facts.discount,
+            reward_range=facts.reward_range,
+            horizon=horizon,
+            terminal_reward=facts.terminal_reward,
+        )
+        used, name = len(returns), str(estimator)
+        samples = returns.per_decision if estimator == "per-decision" else returns.whole_trajectory
+        low, high = (least + end * (most - least) for end in METHODS[method](samples, level))
+    else:
+        corrected = corrected_returns(
+            data,
+            policy,
+            behavior,
+            estimator=robust,
+            discount=facts.discount,
+            reward_range=facts.reward_range,
+            horizon=horizon,
+            terminal_reward=facts.terminal_reward,
+            refit=method == "betting",
+        )
+        used, name = len(corrected.low.x), "doubly-robust"
+        low, high = corrected_interval(corrected, level, method)
+    lowest, highest = _possible_returns(facts, (least, most), horizon, terminates=may_end(data, facts))
     return BaselineInterval(
-        lower=max(least + low * (most - least), lowest),
-        upper=min(least + high * (most - least), highest),
-        method=f"{method}, {estimator}",
+        lower=max(low, lowest),
+        upper=min(high, highest),
+        method=f"{method}, {name}",
         delta=level,
-        episodes=len(returns),
+        episodes=used,
         estimand=f"Return of the target policy over {horizon} steps",
         count=len(data),
         return_range=(lowest, highest),
-        premises=_premises(method, facts, horizon),
+        premises=_premises(method, facts, horizon, DoublyRobust() if robust is None else robust),
     )
 
 
@@ -217,7 +238,7 @@ def _left(facts: Assumptions, horizon: int) -> float:
     return 0.0 if facts.horizon is not None and facts.horizon <= horizon else facts.discount**horizon
 
 
-def _premises(method: str, facts: Assumptions, horizon: int) -> tuple[Statement, ...]:
+def _premises(method: str, facts: Assumptions, horizon: int, robust: DoublyRobust) -> tuple[Statement, ...]:
     (low, high), declared = facts.reward_range, []
     gap = truncation_gap(facts.discount, facts.reward_range, horizon)
     if facts.terminal_reward:
@@ -227,6 +248,11 @@ def _premises(method: str, facts: Assumptions, horizon: int) -> tuple[Statement,
         least, most = facts.value_range
         declared.append(premise("values", f"The value of the target policy lies in [{least:g}, {most:g}], as declared."))
         gap = min(gap, _left(facts, horizon) * max(abs(least), abs(most)))
+    if robust.least_probability is not None:
+        floor = f"The logger gave every action a probability of at least {robust.least_probability:g}, as declared."
+        declared.append(premise("least-probability", floor))
+    if robust.q is not None:
+        declared.append(premise("estimate", "The given estimate of Q was fixed before these data."))
     beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
     return (
         premise("behavior", "The behavior probabilities are those with which the actions were drawn."),

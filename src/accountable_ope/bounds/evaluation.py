@@ -140,6 +140,7 @@ class Evaluation:
                 kernel_chosen=self.chosen.kernel,
                 coefficient_variance=coefficient_variance,
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
+                propensities=problem.propensities,
             ),
             steps=Asked.of(problem).steps,
         )
@@ -270,6 +271,7 @@ class Evaluation:
             description=describe_class(function_class),
             listed=isinstance(function_class.feature_map, ListedFeatures),
             episodes=problem.data.episodes,
+            offered=problem.propensity_weights,
             row_ranges=of_rows,
             largest_scaled=None if scale is None else scale.largest,
         )

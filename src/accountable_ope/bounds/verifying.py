@@ -124,11 +124,11 @@ class _Log:
 def _later(record: Record, data: Transitions) -> Transitions:
     """The rows of the bound: those after the ones that a choice was made on, where all are given.
 
-    A monitor keeps no labels of episodes: its rows are those of the log without them.
+    A monitor keeps neither labels of episodes nor recorded probabilities: its rows are those of the log without them.
     """
     earlier = record.setting.earlier_rows
     later = data.rows(slice(earlier, None)) if earlier and len(data) == record.data.rows + earlier else data
-    if later.episodes is None or later.sha256 == record.data.sha256:
+    if (later.episodes is None and later.behavior_probability is None) or later.sha256 == record.data.sha256:
         return later
     unlabeled = Transitions(later.states, later.actions, later.rewards, later.next_states, later.terminated)
     return unlabeled if unlabeled.sha256 == record.data.sha256 else later
@@ -165,7 +165,7 @@ def _against_data(
         facts, setting = record.assumptions, record.setting
         if facts.terminates is None and setting.terminates:  # rows that chose the class may have shown it
             facts = replace(facts, terminates=True)
-        problem = Problem(data, starts, policy, facts, log.knowledge)
+        problem = Problem(data, starts, policy, facts, log.knowledge, setting.propensities)
         if (problem.row_ranges.sha256 if log.knowledge.given else None) != setting.row_ranges:
             return "what was declared of single steps is something else than in the certificate"
         if (problem.start_is_exact, problem.effective_starts) != (setting.start_is_exact, setting.effective_starts):

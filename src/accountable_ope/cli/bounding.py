@@ -32,6 +32,7 @@ from .options import (
     Declarations,
     Delta,
     ProblemOptions,
+    Propensities,
     given,
 )
 from .output import Meter, check_places, exit_code, note, progress, show
@@ -82,6 +83,7 @@ def bound(
         float | None,
         Parameter(group=CLASS, help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
     ] = None,
+    propensities: Propensities = False,
     pointwise: Annotated[
         bool | None,
         Parameter(
@@ -111,7 +113,12 @@ def bound(
         why = "with --earlier-share, which chooses the bandwidths"
         choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
     wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
-    others = (("--landmarks", choice.landmarks), ("--earlier-share", earlier_share), ("--pointwise", pointwise))
+    others = (
+        ("--landmarks", choice.landmarks),
+        ("--earlier-share", earlier_share),
+        ("--pointwise", pointwise),
+        ("--propensities", propensities or None),
+    )
     wrong += [name for name, value in others if value is not None]
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
@@ -131,7 +138,7 @@ def bound(
             chosen = Choice()
             if earlier_share is not None:
                 choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions.discount, earlier_share)
-            asked = inputs.problem(assumptions)
+            asked = inputs.problem(assumptions, propensities)
             intervals = bound_ladder(
                 asked,
                 features=choice.classes(asked.experience),

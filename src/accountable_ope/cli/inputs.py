@@ -18,7 +18,7 @@ from ..io.parquet import StartFile, TransitionFile, read_start_file, read_transi
 from ..problem.assumptions import Assumptions
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Experience, Problem
-from ..problem.transitions import StartStates, Transitions
+from ..problem.transitions import LOGGED, StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
 from ..validation import FloatArray
 from .options import ProblemOptions, parse_vectors
@@ -39,9 +39,11 @@ class Inputs:
         """How the columns of every file were read."""
         return columns_of(self.file, self.start_file)
 
-    def problem(self, assumptions: Assumptions) -> Problem:
-        """The question that is asked of them."""
-        return Problem(self.file.data, self.starts, self.policy, assumptions).part(self.data)
+    def problem(self, assumptions: Assumptions, propensities: bool = False) -> Problem:
+        """The question that is asked of them; `propensities`: whether the column `behavior_probability` may weigh rows."""
+        if propensities and self.data.behavior_probability is None:
+            raise InvalidInput(f"--propensities needs a column `{LOGGED}`, and {self.file.columns.file} has none.")
+        return Problem(self.file.data, self.starts, self.policy, assumptions, propensities).part(self.data)
 
 
 def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, estimate: bool = False) -> Inputs:

@@ -49,6 +49,10 @@ def default_of(function: Callable[..., Any], name: str) -> Any:
 DataFile = Annotated[Path, Parameter(help="Parquet file of transitions: state, action, reward, next_state, ...")]
 AsJson = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print JSON instead of text.")]
 Plot = Annotated[Path | None, Parameter(group=OUTPUT, help="Draw the result to this file: .png, .svg or .pdf.")]
+Propensities = Annotated[
+    bool,
+    Parameter(group=PROBLEM, help="Use the column behavior_probability, the logger's probabilities, for the weights of a cut."),
+]
 Delta = Annotated[float, Parameter(group=RADIUS, help="Failure probability of the two-sided statement.")]
 Workers = Annotated[int | None, Parameter(help="Processes. Default: one per core.")]
 DELTA: float = default_of(bound_ladder, "delta")

@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..io.minari import new_minari_folder, save_minari
 from ..io.parquet import save_starts, save_transitions
 from ..problem.policy import DiscretePolicy, TabulatedPolicy
+from ..problem.propensities import with_propensities
 from ..problem.transitions import Transitions
 from ..report.document import Document
 from ..validation import plural, positive, whole
@@ -52,7 +53,8 @@ def simulate(
         whole(length, "length", least=1)
     whole(seed, "seed", least=0)
     _check_places(out, starts, minari)
-    data = roll_out(problem, behavior, np.random.default_rng(seed), episodes=episodes, length=length)
+    rolled = roll_out(problem, behavior, np.random.default_rng(seed), episodes=episodes, length=length)
+    data = with_propensities(rolled, behavior)
     table = _tabulated(target, data, problem)
     if out is not None:
         save_transitions(data, out, table)

@@ -199,6 +199,10 @@ def print_description(
         table.add_row("actions", f"{len(counts)} indices; {shares}{more}")
     else:
         table.add_row("actions", f"vectors of {data.actions.shape[1]} columns")
+    if data.behavior_probability is not None:
+        low, high = data.behavior_probability.min(), data.behavior_probability.max()
+        kind = "probabilities" if data.finite_actions else "densities"
+        table.add_row("logger", f"{kind} recorded, {low:.3g} to {high:.3g}")
     table.add_row("start states", _start_summary(starts))
     table.add_row("target policy", _policy_summary(file))
     console.print(table)

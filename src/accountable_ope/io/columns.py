@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from ..arguments import checked
 from ..errors import InvalidFile
+from ..problem.transitions import LOGGED
 
 AT_STATE = "target_probability"
 AT_NEXT = "next_target_probability"
 POLICY = (AT_STATE, AT_NEXT)
 ESTIMATE = ("q", "next_q")
-LOG = ("state", "action", "reward", "next_state", "terminated", "episode", *POLICY, *ESTIMATE)
+LOG = ("state", "action", "reward", "next_state", "terminated", "episode", LOGGED, *POLICY, *ESTIMATE)
 STARTS = ("state", "weight", AT_STATE, "q")
 
 ALIASES = {
@@ -27,11 +28,13 @@ ALIASES = {
     "next_state": ("next_observation", "next_observations", "next_obs", "obs_next", "new_obs"),
     "terminated": ("terminations", "terminals"),
     "episode": ("episode_id", "eps_id"),
+    LOGGED: ("behaviour_probability", "pscore", "action_prob"),
 }
-"""Names in D4RL, Minari, Gymnasium, Tianshou and RLlib that mean exactly what ours do."""
+"""Names in D4RL, Minari, Gymnasium, Tianshou, RLlib and the Open Bandit Pipeline that mean exactly what ours do."""
 
 _CUT_OFF = " Only if it is False where an episode was merely cut off, which is no end."
 _WHOSE = " It may also be a probability of the policy."
+_OF_WHAT = " Only if it is the probability with which the logger chose the action of the row, whichever that was."
 _ENDS = ("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end", "end", "ended", "absorbing")
 DOUBTFUL = {
     "terminated": (
@@ -39,6 +42,18 @@ DOUBTFUL = {
         _CUT_OFF,
     ),
     "episode": (("trajectory", "trajectory_id", "traj", "traj_id", "ep"), ""),
+    LOGGED: (
+        (
+            "propensity",
+            "propensities",
+            "propensity_score",
+            "behavior_prob",
+            "behaviour_prob",
+            "logging_prob",
+            "logging_probability",
+        ),
+        _OF_WHAT,
+    ),
     "weight": (("probability", "probabilities", "prob", "probs", "frequency"), _WHOSE),
     AT_STATE: (("target_prob", "target_probs"), ""),
     AT_NEXT: (("next_target_prob", "next_target_probs"), ""),

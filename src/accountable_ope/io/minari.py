@@ -3,6 +3,9 @@
 A row of Transitions is a step of an episode there: T steps have T + 1 observations, and a step may be terminated or truncated.
 Only `terminated` makes the next state worthless, so it alone is read; where both are set the episode did end.
 
+The probabilities of the logged actions are `infos["behavior_probability"]`. Infos are those of the reset and of every step,
+T + 1 in all: the first, before anybody acted, is 1 and not read.
+
 Datasets lie in the folder MINARI_DATASETS_PATH, ~/.minari/datasets unless it is set.
 """
 
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import AopeError, InvalidFile, InvalidInput, MissingExtra
-from ..problem.transitions import Transitions
+from ..problem.transitions import LOGGED, Transitions
 from ..validation import FloatArray, IntArray, vector, whole
 
 # Minari's other formats, Arrow and Parquet, give back only the first rows of an episode of more than 32,767 steps.
@@ -102,6 +105,7 @@ def save_minari(
                 rewards=data.rewards[rows],
                 terminations=data.terminated[rows],
                 truncations=_last_unless(data.terminated[rows]),
+                infos=None if data.behavior_probability is None else {LOGGED: np.append(1.0, data.behavior_probability[rows])},
             )
             for rows in episodes
         ]
@@ -175,7 +179,10 @@ def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
             )
         if steps == 0:
             raise InvalidFile(f"{name} has no steps.")
-    observations, actions, rewards, terminated = (list(field) for field in zip(*parts, strict=True))
+    observations, actions, rewards, terminated, logged = (list(field) for field in zip(*parts, strict=True))
+    recorded = [each for each in logged if each is not None]
+    if len(recorded) not in (0, len(parts)):
+        raise InvalidFile(f"{name} has `{LOGGED}` in {len(recorded)} of {len(parts)} episodes: it is needed in all, or in none.")
     try:
         return Transitions(
             states=np.concatenate([seen[:-1] for seen in observations]),
@@ -184,6 +191,7 @@ def load_minari(dataset: str | os.PathLike[str]) -> Transitions:
             next_states=np.concatenate([seen[1:] for seen in observations]),
             terminated=np.concatenate(terminated),
             episodes=np.repeat(np.arange(len(parts)), [len(part) for part in rewards]),
+            behavior_probability=np.concatenate(recorded) if recorded else None,
         )
     except InvalidInput as error:
         raise InvalidFile(f"{name}: {error}") from error
@@ -280,8 +288,8 @@ def _last_unless(terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _read(
     episode: Any, observation_space: Any, action_space: Any, name: str
-) -> tuple[FloatArray, IntArray | FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Observations (T + 1, d), actions, rewards and terminations of one episode."""
+) -> tuple[FloatArray, IntArray | FloatArray, FloatArray, NDArray[np.bool_], FloatArray | None]:
+    """Observations (T + 1, d), actions, rewards, terminations and recorded probabilities of one episode."""
     steps = len(episode.rewards)
     observations = _columns(episode.observations, observation_space, "observations", name)
     actions: IntArray | FloatArray = _columns(episode.actions, action_space, "actions", name)
@@ -293,7 +301,16 @@ def _read(
             f"{name}: episode {episode.id} has {steps} rewards, {len(observations)} observations, {len(actions)} actions and "
             f"{len(terminated)} terminations; an observation more than the others is needed."
         )
-    return observations, actions, np.asarray(episode.rewards, dtype=np.float64), terminated
+    logged = (episode.infos or {}).get(LOGGED)
+    if logged is not None:
+        logged = np.asarray(logged, dtype=np.float64)
+        if logged.shape != (steps + 1,):
+            raise InvalidFile(
+                f"{name}: `{LOGGED}` in the infos of episode {episode.id} has shape {logged.shape}; one for the reset, which is "
+                f"not used, and one per step are needed, {steps + 1} in all."
+            )
+        logged = logged[1:]
+    return observations, actions, np.asarray(episode.rewards, dtype=np.float64), terminated, logged
 
 
 def _columns(values: Any, space: Any, what: str, name: str) -> FloatArray:

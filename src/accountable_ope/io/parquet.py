@@ -3,7 +3,8 @@
 A vector column `state` is either one list column or numbered columns `state_0`, `state_1`, ...; the same for `action`,
 `next_state` and the target policy's probabilities. A whole-number `action` column indexes a finite action set.
 
-    state  action  reward  next_state  [terminated]  [episode]  [target_probability]  [next_target_probability]  [q]  [next_q]
+    state  action  reward  next_state  [terminated]  [episode]  [behavior_probability]
+           [target_probability]  [next_target_probability]  [q]  [next_q]
     state  [weight]  [target_probability]  [q]                                                                (start states)
 
 An existing estimate of Q may stand in `q` (at the state and action) and `next_q` (at the next state, averaged over the target
@@ -25,7 +26,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import TabulatedPolicy
-from ..problem.transitions import StartStates, Transitions
+from ..problem.transitions import LOGGED, StartStates, Transitions
 from ..validation import FloatArray
 from .columns import AT_NEXT, AT_STATE, ESTIMATE, LOG, POLICY, STARTS, FileColumns
 from .files import whole_file
@@ -85,7 +86,8 @@ def load_transitions(path: str | os.PathLike[str], ignore: str | Sequence[str] =
     Parameters
     ----------
     path : path
-        A file with the columns `state`, `action`, `reward`, `next_state` and, where known, `terminated` and `episode`.
+        A file with the columns `state`, `action`, `reward`, `next_state` and, where known, `terminated`, `episode` and
+        `behavior_probability`.
     ignore : sequence of str
         Columns that are treated as if they were not there, such as one whose name is refused since it may mean another.
 
@@ -160,6 +162,7 @@ def read_transition_file(
             table.required("next_state"),
             table.optional("terminated"),
             table.optional("episode", text=True),
+            table.optional(LOGGED),
         )
     except InvalidFile:
         raise  # names the file already
@@ -308,6 +311,8 @@ def save_transitions(
     ]
     if episodes and data.episodes is not None:
         columns.append(("episode", data.episodes))
+    if data.behavior_probability is not None:
+        columns.append((LOGGED, data.behavior_probability))
     if policy is not None:
         after = np.full((len(data), len(policy.action_vectors)), 1 / len(policy.action_vectors))  # unused where terminated
         after[~data.terminated] = _probabilities(policy, data.next_states[~data.terminated])

@@ -15,6 +15,7 @@ from .contradictions import check_data, check_steps, may_end
 from .policy import Policy, SampledPolicy, state_action_points
 from .row_ranges import RowRanges
 from .step_knowledge import NOTHING_KNOWN, StepKnowledge
+from .propensities import propensity_weights
 from .transitions import StartStates, Transitions
 
 
@@ -162,6 +163,9 @@ class Problem:
         What the analyst asserts: discount, ranges, norm bound.
     knowledge : StepKnowledge, optional
         What the analyst knows of single steps: where they end, where they can lead, how far chance moves the prospects.
+    propensities : bool
+        Whether the `behavior_probability` of the data is asserted too: then it may weigh rows (`propensity_weights`). By default
+        it is not used, even where the data have it.
 
     Raises
     ------
@@ -184,6 +188,7 @@ class Problem:
     policy: Policy
     assumptions: Assumptions
     knowledge: StepKnowledge = NOTHING_KNOWN
+    propensities: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Transitions):
@@ -197,9 +202,15 @@ class Problem:
         _ = self.experience  # shapes that do not fit are found before any work
         if self.knowledge.given:
             check_steps(self.data, self.starts, self.row_ranges)
+        _ = self.propensity_weights  # and so is what is missing for weights
 
     def __repr__(self) -> str:
         return f"Problem({self.data!r}, {self.starts!r}, {type(self.policy).__name__}, {self.assumptions!r})"
+
+    @cached_property
+    def propensity_weights(self) -> FloatArray | None:
+        """Weights of the rows that point at the value, where propensities are asserted; see `propensity_weights`."""
+        return propensity_weights(self.data, self.policy, self.assumptions.discount) if self.propensities else None
 
     @cached_property
     def experience(self) -> Experience:

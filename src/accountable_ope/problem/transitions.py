@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import (
+    LARGEST,
     BoolArray,
     FloatArray,
     IntArray,
@@ -27,6 +28,9 @@ from ..validation import (
     vector,
 )
 from .fingerprint import fingerprint
+
+LOGGED = "behavior_probability"
+"""What the column of the logger's probabilities is called, here and in files."""
 
 MOST_ACTIONS = 2**16
 """A larger index is no action of a finite set but an identifier; an entry for every action would not fit into memory."""
@@ -49,6 +53,9 @@ class Transitions:
         True where s' is terminal and worth 0. A truncated episode is not terminated: its last row goes on. None: nowhere.
     episodes : array (n,), optional
         Labels of the episodes; None when unknown.
+    behavior_probability : array (n,), optional
+        The probability with which the logger chose the logged action, in (0, 1]; of action vectors, its density. It was fixed
+        before the reward and the next state of its row were drawn. None when unknown.
 
     Raises
     ------
@@ -72,6 +79,7 @@ class Transitions:
     next_states: FloatArray
     terminated: BoolArray
     episodes: IntArray | None
+    behavior_probability: FloatArray | None
 
     def __init__(
         self,
@@ -81,8 +89,14 @@ class Transitions:
         next_states: ArrayLike,
         terminated: ArrayLike | None = None,
         episodes: ArrayLike | None = None,
+        behavior_probability: ArrayLike | None = None,
     ) -> None:
-        for given, name in ((states, "states"), (rewards, "rewards"), (next_states, "next_states")):
+        for given, name in (
+            (states, "states"),
+            (rewards, "rewards"),
+            (next_states, "next_states"),
+            (behavior_probability, LOGGED),
+        ):
             _refuse_text(given, name)
         s = matrix(states, "states")
         n = len(s)
@@ -102,6 +116,7 @@ class Transitions:
             "next_states": s_next,
             "terminated": np.zeros(n, dtype=bool) if terminated is None else _flags(terminated, n),
             "episodes": None if episodes is None else _labels(episodes, n),
+            LOGGED: None if behavior_probability is None else _probabilities(behavior_probability, n, densities=a.ndim == 2),
         }
         for name, values in fields.items():
             object.__setattr__(self, name, None if values is None else frozen(values))
@@ -133,6 +148,7 @@ class Transitions:
             next_states=self.next_states,
             terminated=self.terminated,
             episodes=self.episodes,
+            behavior_probability=self.behavior_probability,
         )
 
     @cached_property
@@ -161,6 +177,7 @@ class Transitions:
             self.next_states[chosen],
             self.terminated[chosen],
             None if self.episodes is None else self.episodes[chosen],
+            None if self.behavior_probability is None else self.behavior_probability[chosen],
         )
 
     @checked
@@ -315,6 +332,18 @@ def _labels(values: ArrayLike, n: int) -> IntArray:
     return rank[inverse]
 
 
+def _probabilities(values: ArrayLike, n: int, densities: bool) -> FloatArray:
+    given = vector(values, LOGGED)
+    same_rows(n, given, LOGGED, "states")
+    largest = LARGEST if densities else 1 + 1e-9  # more than rounding
+    wrong = (given <= 0) | (given > largest)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = "the density of the logged action, which is positive" if densities else "that of the logged action, in (0, 1]"
+        raise InvalidInput(f"`{LOGGED}` must be {what}. Got {given[row]:g} in row {row}.")
+    return given
+
+
 @checked
 def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     """The first n rows of several logs, one after the other, with episodes counted on.
@@ -322,7 +351,7 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
     Parameters
     ----------
     parts : sequence of Transitions
-        All with labels of episodes.
+        All with labels of episodes; all with `behavior_probability` or none.
     n : int
 
     Returns
@@ -341,6 +370,9 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         raise InvalidInput("`parts` must be at least one log, all with labels of episodes.")
     if not 2 <= n <= sum(map(len, parts)):
         raise InvalidInput(f"`n` must be from 2 to {sum(map(len, parts))}, the rows of all parts. Got {n}.")
+    recorded = [part.behavior_probability for part in parts if part.behavior_probability is not None]
+    if len(recorded) not in (0, len(parts)):
+        raise InvalidInput(f"`parts` must all have `{LOGGED}`, or none. {len(recorded)} of {len(parts)} have it.")
     if len(parts) == 1 and len(parts[0]) == n:
         return parts[0]
     labels, used = [], 0
@@ -355,4 +387,5 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         np.concatenate([part.next_states for part in parts])[:n],
         np.concatenate([part.terminated for part in parts])[:n],
         np.concatenate(labels)[:n],
+        np.concatenate(recorded)[:n] if recorded else None,
     )

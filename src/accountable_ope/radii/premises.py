@@ -148,7 +148,8 @@ def value_premises(
     premises += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
     premises += rounding_premises(facts, ranges, parts)
     premises.append(kernel_premise(kernel, chosen))
-    premises += radius_premises(facts, rule, cut=any(part.cut is not None for part in parts))
+    premises += radius_premises(facts, rule)
+    premises += cut_premises([part.cut for part in parts if part.cut is not None])
     premises.append(FIXED_SIZE if planned is None else planned_size(planned))
     if not problem.exact_policy:
         premises.append(DRAWN_ACTIONS)
@@ -170,15 +171,25 @@ def ending_premises(problem: Asked) -> list[Statement]:
     return [*premises, premise("endless", "No state is terminal" + how)]
 
 
-def radius_premises(facts: Assumptions, rule: RadiusRule, *, cut: bool) -> list[Statement]:
+def cut_premises(cuts: Sequence[CutWords]) -> list[Statement]:
+    """What one more martingale needs, whose weights were made from earlier rows."""
+    if not cuts:
+        return []
+    text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
+    premises = [premise("cut", text), fixed_starts("weights for early rows depend on them")]
+    if any(cut.kind == "propensities" for cut in cuts):
+        # They need not be right: other weights point elsewhere, and make the interval wider.
+        text = "The recorded probability of every logged action was fixed before its reward and next state were drawn."
+        premises.append(premise("propensities", text))
+    return premises
+
+
+def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
     """What one radius needs beyond the others."""
     premises = []
     if facts.state_box is not None and rule.approach in (Approach.FOLLOWING, Approach.JOINT, Approach.SELF_NORMALIZED):
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
         premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
-    if cut:
-        text = "Rows are in the order of generation, episode after episode: weights for later rows come from earlier ones."
-        premises += [premise("cut", text), fixed_starts("weights for early rows depend on them")]
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
         premises.append(premise("symmetric-noise", text))

@@ -123,7 +123,7 @@ def description_document(
     file: TransitionFile, reward_range: tuple[float, float] | None, starts: StartStates | None = None
 ) -> Document:
     """What `aope check --json` prints."""
-    data = file.data
+    data, logged = file.data, file.data.behavior_probability
     return {
         "transitions": len(data),
         "episodes": data.number_of_episodes,
@@ -135,6 +135,7 @@ def description_document(
         "state_maximum": data.states.max(axis=0).tolist(),
         "state_deviation": data.states.std(axis=0).tolist(),
         "action_counts": np.bincount(data.actions).tolist() if data.finite_actions else None,
+        "behavior_probability": None if logged is None else [float(logged.min()), float(logged.max())],
         "start_states": None if starts is None else {"rows": len(starts), "exact": starts.exact},
         "target_probabilities_at_next": file.at_next is not None,
         "target_probabilities_at_state": file.at_state is not None,

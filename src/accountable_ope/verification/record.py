@@ -54,6 +54,7 @@ class Circumstances:
     earlier_rows:    how many earlier rows chose the class (0: none), kernel_chosen: and the kernel.
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
+    propensities:    whether recorded probabilities of the logged actions may weigh rows.
     """
 
     terminates: bool
@@ -67,6 +68,7 @@ class Circumstances:
     kernel_chosen: bool
     coefficient_variance: float | None
     row_ranges: str | None = None
+    propensities: bool = False
 
 
 @dataclass(frozen=True, eq=False)
