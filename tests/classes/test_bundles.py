@@ -1,4 +1,4 @@
-"""Sections with many actions: the fast inner products against a sum over all pairs of branches, for every kind of kernel and policy."""
+"""Sections with many actions: fast inner products against sums over all pairs of branches, for every kernel and policy."""
 
 from __future__ import annotations
 

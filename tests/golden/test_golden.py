@@ -27,7 +27,7 @@ WRITTEN_ANEW = {
 """Results whose numbers were false or had to change with what was, and are now those of the code that gave the reason."""
 
 LAST_BITS = {
-    "sections None azuma": "coordinates down to 1e-12 of the largest: another order of the same sums moves the ends by up to 2e-8",
+    "sections None azuma": "coordinates down to 1e-12 of the largest: another order of the sums moves the ends by up to 2e-8",
     "sections None certified": "likewise",
     "sections None empirical-bernstein": "likewise",
 }

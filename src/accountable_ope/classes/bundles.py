@@ -97,7 +97,7 @@ class Bundle:
 
 
 def bundles_of(branches: Sequence[tuple[FloatArray, FloatArray]], states: int) -> tuple[Bundle, ...]:
-    """Branches with the same states, one after the other, as one bundle; those with one action for all rows apart from the rest."""
+    """Branches with the same states, one after the other, as one bundle; those with one action for all rows apart."""
     found: list[Bundle] = []
     groups: list[list[tuple[FloatArray, FloatArray]]] = []
     for points, weights in branches:
