@@ -71,10 +71,6 @@ RESULTS = {
     "around an estimate": lambda: aope.diagnose(estimate, problem(), features=MDP.features(), kernel=KERNEL).interval,
     "average reward": lambda: average("certified"),
     "average reward, azuma": lambda: average("azuma"),
-    "average reward, symmetric": lambda: average("symmetric", symmetric_noise=True),
-    "average reward, cut": lambda: average("certified-cut"),
-    "average reward, self-normalized": lambda: average("self-normalized"),
-    "average reward, wild": lambda: average("wild"),
     "average reward, span only": lambda: average("certified", norm_bound=None),
     "average reward, state box": lambda: with_coarse_grid(
         lambda: average("certified", state_box=((-10.0, -10.0), (10.0, 10.0)), value_span=None)
