@@ -112,6 +112,20 @@ def test_without_a_number_of_states_they_are_the_same() -> None:
     np.testing.assert_allclose(known.squared_norms(KERNELS["gaussian"]), unknown.squared_norms(KERNELS["gaussian"]), rtol=1e-12)
 
 
+def test_no_pivots_are_no_products() -> None:
+    """So wide a kernel that all sections are one: nothing is left to pick."""
+    assert inner_products(KERNELS["gaussian"], sections("finite"), sections("finite").rows([])).shape == (40, 0)
+    wide = aope.KernelSections(aope.Gaussian(1e9), 5).columns(
+        Experience(
+            aope.Transitions(STATES, RNG.integers(4, size=40), np.zeros(40), NEXT),
+            aope.StartStates(STATES[:3]),
+            aope.DiscretePolicy(probabilities, VECTORS),
+            0.9,
+        )
+    )
+    np.testing.assert_allclose(wide.here, 1.0)
+
+
 def test_which_kernels_have_factors() -> None:
     without = {name for name, kernel in KERNELS.items() if factors(kernel, 2, 4) is None}
     assert without == {"product that splits elsewhere", "random features"}

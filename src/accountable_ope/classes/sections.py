@@ -66,6 +66,8 @@ class Sections:
 def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArray:
     """The matrix <left_i, right_j>, so many rows at a time that a few million kernel entries are held at once."""
     out = np.zeros((len(left), len(right)))
+    if out.size == 0:
+        return out
     parts = factors(kernel, left.states, left.branches[0][0].shape[1]) if left.states == right.states else None
     if parts is None:
         step = _step(len(left.branches) * len(right.branches) * len(right))
