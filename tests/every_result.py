@@ -28,6 +28,12 @@ def bound(radius: str, features: object = None, *, pointwise: bool = False, **ch
     return aope.bound_value(problem(**changes), features=chosen, kernel=KERNEL, radius=radius, pointwise=pointwise)
 
 
+def average(radius: str, features: object = None, **changes: object) -> aope.Interval:
+    facts = {"reward_range": (0, 1), "norm_bound": 3.0, "value_span": 1.0, **changes}
+    chosen = MDP.features() if features is None else features
+    return aope.bound_average_reward(DATA, MDP.policy, aope.AverageReward(**facts), features=chosen, kernel=KERNEL, radius=radius)
+
+
 def estimate(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
     return np.full(len(states), 0.5)
 
@@ -63,9 +69,14 @@ RESULTS = {
     "sections, azuma": lambda: bound("azuma", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
     "sampled starts": lambda: bound("azuma", starts=aope.StartStates(MDP.starts.states, exact=False)),
     "around an estimate": lambda: aope.diagnose(estimate, problem(), features=MDP.features(), kernel=KERNEL).interval,
-    "average reward": lambda: aope.bound_average_reward(
-        DATA, MDP.policy, aope.AverageReward((0, 1), norm_bound=3.0, value_span=1.0), features=MDP.features(), kernel=KERNEL
+    "average reward": lambda: average("certified"),
+    "average reward, azuma": lambda: average("azuma"),
+    "average reward, span only": lambda: average("certified", norm_bound=None),
+    "average reward, state box": lambda: with_coarse_grid(
+        lambda: average("certified", state_box=((-10.0, -10.0), (10.0, 10.0)), value_span=None)
     ),
+    "average reward, refuted": lambda: average("certified", norm_bound=1e-3),
+    "average reward, sections": lambda: average("certified", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
     "random features for an RKHS": lambda: aope.bounds.bound_by_finite_features(
         problem(), features=aope.RandomFourier(4), kernel=KERNEL, coefficient_variance=1.0
     ),

@@ -190,9 +190,11 @@ def studied(asked: Case) -> aope.bounds.Study:
     return aope.study(asked.problem, radius=asked.radius, **asked.classes)
 
 
-def average(name: str = "plain", **facts: object) -> Callable[[Case], object]:
+def average(name: str = "plain", radius: str = "certified", **facts: object) -> Callable[[Case], object]:
     declared, asked = aope.AverageReward(reward_range=(0, 1), **facts), CASES[name]
-    return lambda _: aope.bound_average_reward(asked.data, asked.policy, declared, features=FEATURES, kernel=KERNEL)
+    return lambda _: aope.bound_average_reward(
+        asked.data, asked.policy, declared, features=FEATURES, kernel=KERNEL, radius=radius
+    )
 
 
 def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Callable[[Case], object]:
@@ -251,7 +253,18 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
 
 OTHERS = {
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm"}),
-    ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding"}),
+    ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm"}),
+    ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),
+    ("bound_average_reward", "cut"): (average(radius="certified-cut", norm_bound=1.0), {"norm", "cut"}),
+    ("bound_average_reward", "wild"): (average(radius="wild", norm_bound=1.0), {"norm", "asymptotic"}),
+    ("bound_average_reward", "symmetric"): (
+        average(radius="symmetric", norm_bound=1.0, symmetric_noise=True),
+        {"norm", "symmetric-noise"},
+    ),
+    ("bound_average_reward", "state box"): (
+        average(radius="azuma", norm_bound=1.0, state_box=((-9.0, -9.0), (9.0, 9.0))),
+        {"norm", "state-box"},
+    ),
     ("bound_average_reward", "random rewards"): (
         average(value_span=1.0, norm_bound=1.0, reward_noise=False),
         {"norm", "value-span"},

@@ -234,7 +234,12 @@ def test_widths_by_hand() -> None:
 
     def ranges(features, **declared) -> aope.Interval:
         return bound_average_reward(
-            data, family.policy, aope.AverageReward(reward_range=(0, 2), **declared), kernel=aope.Tabular(), features=features
+            data,
+            family.policy,
+            aope.AverageReward(reward_range=(0, 2), **declared),
+            kernel=aope.Tabular(),
+            features=features,
+            radius="azuma",
         )
 
     cosines = aope.RandomFourier(5)
@@ -343,6 +348,7 @@ def bound_instance(one: Instance) -> aope.Interval:
         ),
         kernel=aope.Gaussian(1.0),
         features=one.features,
+        radius="azuma",
     )
 
 
@@ -383,7 +389,9 @@ POLICY = MDP.policy(TARGET)
 def bound(data=DATA, policy=POLICY, **changes) -> aope.Interval:
     facts = {"reward_range": (0, 1), "norm_bound": 1.2 * TRUTH.norm, "value_span": None, "reward_noise": False}
     declared = aope.AverageReward(**{name: changes.pop(name, value) for name, value in facts.items()})
-    return bound_average_reward(data, policy, declared, **{"kernel": aope.Tabular(), "features": grid(MDP)} | changes)
+    return bound_average_reward(
+        data, policy, declared, **{"kernel": aope.Tabular(), "features": grid(MDP), "radius": "azuma"} | changes
+    )
 
 
 def with_rewards(rewards: np.ndarray) -> aope.Transitions:
@@ -529,7 +537,7 @@ def test_a_single_reward_is_its_own_average() -> None:
         ({"delta": 1.0}, r"`delta` must be in \(0, 1\). Got 1.0"),
         ({"radius": "magic"}, "`radius` must be one of"),
         ({"features": []}, "at least one feature class"),
-        ({"features": KernelSections(aope.Gaussian(1.0))}, "must be a feature map or Precomputed .* Got KernelSections"),
+        ({"features": KernelSections(aope.Gaussian(1.0)), "norm_bound": None, "value_span": 1.0}, "`norm_bound` is needed with"),
         ({"features": [grid(MDP), "tabular"]}, "must be a feature map .* Got .*'tabular'"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]])}, "`value_span` is needed with Precomputed"),
         ({"features": aope.Precomputed([[1.0]] * 3, [[1.0]] * 3, [[1.0]]), "value_span": 1.0}, "must have 1500 data rows"),

@@ -96,9 +96,9 @@ def test_every_path_to_a_cut_is_predictable_or_refused():
     question = aope.Question(MDP.starts, MDP.policy, replace(FACTS, terminates=False))
     with pytest.raises(aope.InvalidInput, match="is fitted anew"):
         aope.Monitor(question, features=MDP.features(), kernel=KERNEL, radius="certified-cut", planned=500)
-    facts = aope.AverageReward(reward_range=(0, 1), value_span=0.5)
-    with pytest.raises(aope.InvalidInput, match="must be one number"):
-        aope.bound_average_reward(DATA, MDP.policy, facts, features=MDP.features(), kernel=KERNEL, radius="certified-cut")
+    facts = aope.AverageReward(reward_range=(0, 1), norm_bound=0.5)
+    with pytest.raises(aope.InvalidInput, match=refused):
+        aope.bound_average_reward(DATA, MDP.policy, facts, features=sections, kernel=KERNEL, radius="certified-cut")
     selected, _ = aope.bound_selected(planted(), candidates=Candidates(5, keep=1), radius="certified-cut")
     diagnosed = aope.diagnose(
         lambda s, a: np.ones(len(s)), planted(), features=MDP.features(), kernel=KERNEL, radius="certified-cut"

@@ -172,3 +172,25 @@ def test_average_reward_of_a_chain(tmp_path):
     text = aope_command(*words, "--value-span", 6, "--report", "report.html", cwd=tmp_path)
     assert text.returncode == 0 and "verage" in text.stdout
     assert "verage reward" in (tmp_path / "report.html").read_text()
+
+
+def test_average_reward_at_other_radii_and_over_an_rkhs(tmp_path):
+    mdp = chain(3, discount=0.9)
+    table = np.array([[0.2, 0.8]] * 3)
+    truth = mdp.average_reward(table)
+    data = mdp.sample_trajectories(np.full((3, 2), 0.5), 60, 50, np.random.default_rng(0))
+    aope.save_transitions(data, tmp_path / "data.parquet", aope.TabulatedPolicy(np.arange(3.0), table, 2))
+    words = ("bound", "data.parquet", "--average-reward", "--reward-range", 0, 1, "--deterministic-reward", "--json")
+    ladder = aope_command(*words, "--tabular", "--value-span", 4, "--state-box=0:2", "--ladder", cwd=tmp_path)
+    assert ladder.returncode == 0, ladder.stderr
+    intervals = json.loads(ladder.stdout)["intervals"]
+    assert [each["radius"] for each in intervals] == ["hoeffding", "azuma", "certified"]
+    assert all(each["lower"] <= truth <= each["upper"] for each in intervals)
+    cut = ("--tabular", "--value-span", 4, "--radius", "certified-cut", "--certificate", "cut.json")
+    assert aope_command(*words, *cut, cwd=tmp_path).returncode == 0
+    assert aope_command("verify", "cut.json", "--data", "data.parquet", cwd=tmp_path).returncode == 0
+    sections = ("--landmarks", 0, "--norm-bound", 4, "--kernel", "tabular", "--radius", "symmetric", "--symmetric-noise")
+    done = aope_command(*words, *sections, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    refused = aope_command(*words, "--tabular", "--value-span", 4, "--radius", "symmetric", cwd=tmp_path)
+    assert refused.returncode == 2 and "symmetric_noise" in refused.stderr

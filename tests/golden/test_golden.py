@@ -26,6 +26,13 @@ WRITTEN_ANEW = {
 }
 """Results whose numbers were false or had to change with what was, and are now those of the code that gave the reason."""
 
+LAST_BITS = {
+    "sections None azuma": "coordinates down to 1e-12 of the largest: another order of the sums moves the ends by up to 2e-8",
+    "sections None certified": "likewise",
+    "sections None empirical-bernstein": "likewise",
+}
+"""Results that depend on the last bits of the kernel."""
+
 
 def test_there_are_enough_of_them():
     assert len(GOLDEN) >= 80 and set(GOLDEN) == set(CASES) and set(REFUSED) | set(WRITTEN_ANEW) < set(CASES)
@@ -33,7 +40,8 @@ def test_there_are_enough_of_them():
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name not in REFUSED])
 def test_golden(name):
-    np.testing.assert_allclose(np.array(CASES[name]()), np.array(GOLDEN[name]), rtol=1e-9, atol=1e-12)
+    tolerance = 1e-7 if name in LAST_BITS else 1e-9
+    np.testing.assert_allclose(np.array(CASES[name]()), np.array(GOLDEN[name]), rtol=tolerance, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", REFUSED)

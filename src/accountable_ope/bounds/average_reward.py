@@ -12,19 +12,11 @@ reward range (`ClassCertificates.offset`), so that rewards far from 0 cost no di
 Q is unique up to a constant only. A constant cancels in eps, so the features' own one would be a column of zeros and is left
 out, and it is enough that the class contains Q plus *some* constant.
 
-Ranges. Let V have span S (its largest value less its smallest), and Q span S_Q.
+The whole ball of an RKHS H: in the sections f_i = K0(x_i, .) - E K0(s'_i, a') the constant cancels too, eps_i = r_i - <Q, f_i>
+- eta, and what coordinates of H miss of Q moves eps_i by at most its norm times what they miss of f_i. It moves eta itself, and
+so the objective and the box, not at all.
 
-- Q(x) + eta = E[r + V(s') | x], so eps = r + V(s') - E[r + V(s') | x] lies, given x, in an interval of length
-  w = (rmax - rmin) + S; where r is a function of x it cancels and w = S. This is what Theorem A needs. A policy that can only
-  be sampled puts a mean of draws of Q(s', a') in the place of V(s'): the same holds with S_Q in the place of S.
-- S <= S_Q, as V is a mean of Q. S_Q <= (rmax - rmin) + S, as Q(x) - Q(y) = E[r | x] - E[r | y] + E[V(s') | x] - E[V(s') | y].
-- For Q = theta'phi + constant with ||theta|| <= R: S_Q <= R sup ||phi(x) - phi(y)||, which is 2 R for cosines and sqrt(2) R for
-  one-hot features.
-- Q shifted to the middle of its range has |Q| <= Qmax = S_Q / 2, and V too; eps does not see the shift, and |eta| <= rmax as a
-  mean of rewards. So |eps| <= rmax + Qmax + Qmax + rmax, the paper's l_max = 4 Kmax (Qmax + rmax)^2; for cosine features and a
-  norm bound alone, Qmax = R sup ||phi|| = R, as in the paper.
-- One-hot features over m points: theta is Q itself, and in the middle of its range ||theta|| <= sqrt(m) S_Q / 2. A declared span
-  therefore gives these features a ball.
+Weights of a cut point at eta, which is fixed before the data: sum_i w_i Z_i near 0 and sum_i w_i near n.
 
 Several classes: each may use the ranges that follow from *its* containing Q, since the hull only has to be right for one of them.
 """
@@ -33,68 +25,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..arguments import checked
-from ..classes.description import describe_class
 from ..classes.features import ListedFeatures
-from ..classes.function_class import Features, FunctionClass, as_classes
+from ..classes.function_class import Features, FunctionClass, Remainder, as_classes
 from ..classes.ranges import ResidualRange
 from ..errors import InvalidInput
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
-from ..problem.contradictions import check_rewards
-from ..problem.description import Description
-from ..problem.policy import Policy
+from ..problem.contradictions import check_box, check_rewards
+from ..problem.policy import Policy, SampledPolicy
 from ..problem.problem import Experience
 from ..problem.transitions import StartStates, Transitions
 from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
 from ..radii.accounting import split_delta
 from ..radii.member import Member
-from ..radii.premises import SPAN_NORM, average_premises
-from ..radii.registry import Approach, radius_rule
+from ..radii.no_cut import NoCut
+from ..radii.premises import average_premises
+from ..radii.registry import DEFAULT_RADIUS, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, probability_level
 from ..verification.record import Circumstances, DataRecord
 from .ends import class_ends
-from .evaluation import single_threaded
+from .evaluation import UNDECLARED_NORM, single_threaded
 from .interval import Interval, Setting, clip, hull
+from .relative_values import RelativeValues, refuse_unfit_radius, relative_values
 
 UNIT = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class _RelativeValues:
-    """One class without its constant, and what follows if it contains Q plus a constant.
-
-    span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range.
-    """
-
-    description: Description
-    function_class: FunctionClass
-    span: float
-    largest: float
-    norm_bound: float | None
-    note: str
-    ranges: ValueRanges
-
-    def assumptions(self, declared: AverageReward) -> Assumptions:
-        """The same as the assumptions of a value at discount 1."""
-        return Assumptions(
-            discount=1.0,
-            reward_range=declared.reward_range,
-            value_range=self.ranges.next_value,
-            norm_bound=declared.norm_bound,
-            reward_noise=declared.reward_noise,
-            terminates=False,
-        )
 
 
 @checked
@@ -105,7 +69,7 @@ def bound_average_reward(
     *,
     features: Features | Sequence[Features],
     kernel: Kernel,
-    radius: str = "azuma",
+    radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     options: TileOptions | None = None,
     progress: Progress | None = None,
@@ -113,8 +77,9 @@ def bound_average_reward(
     """The largest and smallest eta over all (Q, eta) whose kernel Bellman loss is consistent with the data.
 
     max / min eta over (Z theta + eta 1 - v)'K(Z theta + eta 1 - v) / n^2 <= lambda_K, ||theta|| <= norm_bound and
-    (eta - middle)^2 <= (half of the reward range)^2. With probability 1 - delta the interval contains the average reward of the
-    target policy. There are no start states, so all of delta goes to the kernel event.
+    (eta - middle)^2 <= (half of the reward range)^2; a radius that follows the variance has its joint constraints in the place of
+    the first. With probability 1 - delta the interval contains the average reward of the target policy. There are no start
+    states, so all of delta goes to the kernel event.
 
     Parameters
     ----------
@@ -124,11 +89,11 @@ def bound_average_reward(
         The target policy.
     assumptions : AverageReward
         What the analyst asserts.
-    features : feature map, Precomputed, or a sequence of them
+    features : feature map, Precomputed, KernelSections, or a sequence of them
         The class of Q functions (of Precomputed, `at_start` is not used), or several: the hull of their intervals is valid if at
         least one of them contains Q. Their constant is ignored, since it cancels.
     kernel, radius, delta, options, progress
-        As in `bound_value`; the radius is one number.
+        As in `bound_value`.
 
     Returns
     -------
@@ -137,7 +102,8 @@ def bound_average_reward(
     Raises
     ------
     InvalidInput
-        Where a row is terminated, a reward lies outside its range, or nothing bounds the relative value.
+        Where a row is terminated, a reward or a state lies outside its range, nothing bounds the relative value, or the radius
+        needs something that was not declared.
 
     Examples
     --------
@@ -151,12 +117,12 @@ def bound_average_reward(
     ('Average reward of the target policy', True)
     """
     rule = radius_rule(radius)
-    if rule.approach is not Approach.CONSTANT:
-        raise InvalidInput(f"`radius` of an average reward must be one number; {rule.name} is {rule.approach.value}.")
     split = split_delta(probability_level(delta), start_is_exact=True)
     _check_rows(data, assumptions)
-    classes = [_relative_values(each, assumptions, exact_policy=policy.exact) for each in as_classes(features)]
-    members = _members(data, policy, assumptions, classes, kernel, options, progress)
+    given = as_classes(features)
+    refuse_unfit_radius(rule, given, kernel, assumptions, len(data))
+    classes = [relative_values(each, policy, assumptions) for each in given]
+    members = _members(data, policy, assumptions, classes, kernel, rule, options, progress)
     with single_threaded():
         ends = [class_ends(member, rule, split.kernel, len(data)) for member in members]
     parts = tuple(each.part for each in ends)
@@ -198,6 +164,7 @@ def bound_average_reward(
             assumptions,
             [part.words for part in parts],
             [each.span for each in classes],
+            rule,
             kernel=repr(kernel),
             exact_policy=policy.exact,
         ),
@@ -206,20 +173,21 @@ def bound_average_reward(
 
 
 def average_members(
-    data: Transitions, policy: Policy, assumptions: AverageReward, features: Sequence[Features], kernel: Kernel
+    data: Transitions, policy: Policy, assumptions: AverageReward, features: Sequence[Features], kernel: Kernel, rule: RadiusRule
 ) -> list[Member]:
     """The classes with their sums over the rows, as `bound_average_reward` makes them."""
     _check_rows(data, assumptions)
-    classes = [_relative_values(each, assumptions, exact_policy=policy.exact) for each in as_classes(features)]
-    return _members(data, policy, assumptions, classes, kernel)
+    classes = [relative_values(each, policy, assumptions) for each in as_classes(features)]
+    return _members(data, policy, assumptions, classes, kernel, rule)
 
 
 def _members(
     data: Transitions,
     policy: Policy,
     assumptions: AverageReward,
-    classes: Sequence[_RelativeValues],
+    classes: Sequence[RelativeValues],
     kernel: Kernel,
+    rule: RadiusRule,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> list[Member]:
@@ -227,10 +195,23 @@ def _members(
     experience = Experience(data, StartStates(data.next_states[:1]), policy, 1.0)
     systems = [_average_system(experience, each.function_class, assumptions.middle) for each in classes]
     statistics = kernel_statistics(systems, kernel, options, progress)
-    return [
+    made = [
         _member(values, system, statistic, kernel, assumptions)
         for values, system, statistic in zip(classes, systems, statistics, strict=True)
     ]
+    if not rule.follows_variance:
+        return made
+    # Rounds need a ball: where none is declared or follows, one that only keeps numbers finite.
+    largest = [UNDECLARED_NORM * values.largest for values in classes]
+    against = [NoCut.COORDINATES if values.function_class.has_remainder else _against_cut(policy) for values in classes]
+    return [
+        replace(each, largest_norm=norm, episodes=data.episodes, no_cut=why)
+        for each, norm, why in zip(made, largest, against, strict=True)
+    ]
+
+
+def _against_cut(policy: Policy) -> NoCut | None:
+    return None if policy.exact or isinstance(policy, SampledPolicy) else NoCut.POLICY
 
 
 def _check_rows(data: Transitions, declared: AverageReward) -> None:
@@ -242,36 +223,8 @@ def _check_rows(data: Transitions, declared: AverageReward) -> None:
             f"first row {row}."
         )
     check_rewards(data, declared.reward_range)
-
-
-def _relative_values(given: FunctionClass, declared: AverageReward, *, exact_policy: bool) -> _RelativeValues:
-    """The ranges of the module's first lines, for one class."""
-    if given.has_remainder or given.dimension is None:
-        raise InvalidInput(f"`features` must be a feature map or Precomputed for an average reward. Got {type(given).__name__}.")
-    plain = given.relative()
-    of_norm = math.inf
-    if declared.norm_bound is not None and math.isfinite(plain.diameter):
-        of_norm = declared.norm_bound * plain.diameter
-    of_span = math.inf if declared.value_span is None else declared.value_span
-    if math.isinf(min(of_norm, of_span)):
-        raise InvalidInput(
-            "`value_span` is needed with Precomputed features: how long their vectors can be is not known, so `norm_bound` alone "
-            "bounds no value."
-        )
-    q_span = min(of_norm, of_span + declared.reward_width)
-    span = min(of_norm, of_span) if exact_policy else q_span
-    largest = 0.5 * q_span
-    norm_bound, note = declared.norm_bound, ""
-    implied = plain.norm_of_values(largest)
-    if implied < (math.inf if norm_bound is None else norm_bound):
-        norm_bound, note = implied, SPAN_NORM
-    ranges = ValueRanges(
-        value=declared.reward_range,
-        next_value=(-largest, largest),
-        residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
-        residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
-    )
-    return _RelativeValues(describe_class(given), plain, span, largest, norm_bound, note, ranges)
+    if declared.state_box is not None:
+        check_box(data, declared.state_box)
 
 
 def _average_system(experience: Experience, function_class: FunctionClass, middle: float) -> BellmanSystem:
@@ -279,6 +232,7 @@ def _average_system(experience: Experience, function_class: FunctionClass, middl
     plain = bellman_system(experience, function_class)
     eta = np.append(np.zeros(plain.dimension), 1.0)
     u = np.append(eta, 1.0)  # what lies in a box is eta, not Q
+    missed = None if plain.remainder is None else Remainder(plain.remainder.rows, objective=0.0, box=0.0)
     return replace(
         plain,
         residuals=np.column_stack([plain.residuals, np.ones(len(plain.target))]),
@@ -286,23 +240,25 @@ def _average_system(experience: Experience, function_class: FunctionClass, middl
         objective=eta,
         penalized=np.append(plain.penalized, False),
         box_moments=np.outer(u, u),
+        box_rows=np.zeros((0, len(u))),
         offset=middle,
+        remainder=missed,
         features=None,
     )
 
 
 def _member(
-    values: _RelativeValues, system: BellmanSystem, statistic: KernelStatistic, kernel: Kernel, declared: AverageReward
+    values: RelativeValues, system: BellmanSystem, statistic: KernelStatistic, kernel: Kernel, declared: AverageReward
 ) -> Member:
     """One class, its ball and box."""
-    facts = values.assumptions(declared)
+    facts, spread = values.assumptions(declared), values.spread
     return Member(
         name=values.description.text,
         system=system,
         statistic=statistic,
         kernel=kernel,
         ranges=values.ranges,
-        residuals=ResidualRange(facts, values.ranges, terminates=False, diameter=values.function_class.diameter),
+        residuals=ResidualRange(facts, values.ranges, False, spread.diameter, spread.points, spread.slack, spread.center),
         box=_average_box(system.objective, declared),
         norm=values.norm_bound,
         largest_norm=None,
@@ -314,7 +270,7 @@ def _member(
     )
 
 
-def _rounding(statistic: KernelStatistic, values: _RelativeValues, declared: AverageReward) -> float:
+def _rounding(statistic: KernelStatistic, values: RelativeValues, declared: AverageReward) -> float:
     """kernel_error * (|Z||theta| + |v| + |eta|)^2 in root mean square: how far rounding can move the loss of the true (Q, eta).
 
     v and eta count from the middle of the rewards. Without a norm bound, sqrt(m) Qmax stands for it: larger

@@ -178,7 +178,7 @@ def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
     asked: refuse where that is so.
     """
     low, high = member.ranges.value
-    if member.system.remainder is not None or member.system.box_rows is None:
+    if member.system.remainder is not None or not len(member.system.box_rows):
         if asked:
             raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
         return None

@@ -158,8 +158,9 @@ def _against_data(
     classes = as_classes(features)
     if len(classes) != len(record.classes):
         return f"it has {len(record.classes)} classes of functions"
+    rule, delta = radius_rule(record.radius.name), record.delta.kernel
     if record.average is not None:
-        members = average_members(data, policy, record.average, classes, chosen)
+        members = average_members(data, policy, record.average, classes, chosen, rule)
     else:
         assert starts is not None
         facts, setting = record.assumptions, record.setting
@@ -173,9 +174,7 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
-        rule = radius_rule(record.radius.name)
         members = [evaluation.member_for(rule, index, growing=setting.growing) for index in range(len(classes))]
-    rule, delta = radius_rule(record.radius.name), record.delta.kernel
     for part, member, proof in zip(record.classes, members, proved.classes, strict=True):
         grounds = rule.evidence(member, delta, record.setting.planned)
         wrong = _different(part, member, grounds)

@@ -144,13 +144,14 @@ def _feature_arrays(features: FeatureMap) -> dict[str, np.ndarray[Any, Any]]:
         return {"kind": np.array("tabular"), "points": features.points, "numbers": np.array([features.intercept], dtype=float)}
     if isinstance(features, SectionFeatures):
         basis = features.basis
+        sizes = [len(basis.starts.branches), len(basis.pivots.branches), basis.pivots.states]
         arrays = {
             "kind": np.array("sections"),
             "kernel": np.array(_kernel_name(basis.kernel)),
             "bandwidth": basis.kernel.bandwidth,  # type: ignore[attr-defined]
             "factor": basis.factor,
             "start_weights": basis.start_weights,
-            "numbers": np.array([features.intercept, basis.start_square, len(basis.starts.branches), len(basis.pivots.branches)]),
+            "numbers": np.array([features.intercept, basis.start_square, *sizes]),
         }
         for name, sections in (("start", basis.starts), ("pivot", basis.pivots)):
             for index, (points, weights) in enumerate(sections.branches):
@@ -166,8 +167,9 @@ def _features(arrays: dict[str, np.ndarray[Any, Any]]) -> FeatureMap:
     if kind == "tabular":
         return TabularFeatures(arrays["points"], bool(numbers[0]))
     if kind == "sections":
+        states = int(numbers[4]) if len(numbers) > 4 else 0
         starts, pivots = (
-            Sections(tuple((arrays[f"{name}_points_{k}"], arrays[f"{name}_weights_{k}"]) for k in range(int(count))))
+            Sections(tuple((arrays[f"{name}_points_{k}"], arrays[f"{name}_weights_{k}"]) for k in range(int(count))), states)
             for name, count in (("start", numbers[2]), ("pivot", numbers[3]))
         )
         kernel: Kernel = (Gaussian if str(arrays["kernel"]) == "gaussian" else Laplace)(arrays["bandwidth"])

@@ -7,12 +7,15 @@ value is at most that length:
 V(s) is a mean of Q(s, a), so the span of Q over state-action points bounds that of V whatever the policy. For Q = theta'phi and
 theta in a set, span(Q) = sup_{x,y} theta'(phi(x) - phi(y)): bounded through the norm of theta, or through ellipsoids around the
 set at all points of a grid (with the largest change of phi between grid points added) or of a finite list of points.
+
+A relative value, of a process that goes on forever, is known up to a constant: the same holds at discount 1, with a column of
+coefficients, that of the average reward, which moves no difference of values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +24,7 @@ from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
 from ..validation import FloatArray
-from .function_class import FunctionClass
+from .function_class import FunctionClass, StateBox
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
@@ -170,18 +173,41 @@ def residual_range(
     >>> found.before_data <= found.declared
     True
     """
-    diameter = function_class.diameter
-    if anchored or not np.isfinite(diameter):
-        # Nothing is known of the Q at which the class is anchored, or of columns that were given.
+    if anchored:  # nothing is known of the Q at which the class is anchored
         return ResidualRange(assumptions, ranges, terminates, np.inf)
-    cover = function_class.cover(policy, assumptions.state_box)
-    if cover is None:
-        return ResidualRange(assumptions, ranges, terminates, diameter)
-    rows = cover.rows
-    widest, center = _farthest(rows)
+    found = spread_of(function_class, policy, assumptions.state_box)
     if function_class.intercept:
-        rows, center = np.column_stack([rows, np.ones(len(rows))]), np.append(center, 1.0)
-    return ResidualRange(assumptions, ranges, terminates, min(diameter, widest + 2 * cover.slack), rows, cover.slack, center)
+        found = found.beside(1.0)
+    return ResidualRange(assumptions, ranges, terminates, found.diameter, found.points, found.slack, found.center)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How far apart the features of a class can be; points, slack and center as in `ResidualRange`."""
+
+    diameter: float
+    points: FloatArray | None = None
+    slack: float = 0.0
+    center: FloatArray | None = None
+
+    def beside(self, value: float) -> Spread:
+        """With one more coefficient, which has this factor at every point: 1 for a constant, 0 for an average reward."""
+        if self.points is None or self.center is None:
+            return self
+        column = np.full(len(self.points), value)
+        return replace(self, points=np.column_stack([self.points, column]), center=np.append(self.center, value))
+
+
+def spread_of(function_class: FunctionClass, policy: Policy, state_box: StateBox | None) -> Spread:
+    """From the class itself, and from points that stand for all others where there are some; the constant is left out."""
+    diameter = function_class.diameter
+    if not np.isfinite(diameter):  # nothing is known of columns that were given
+        return Spread(np.inf)
+    cover = function_class.cover(policy, state_box)
+    if cover is None:
+        return Spread(diameter)
+    widest, center = _farthest(cover.rows)
+    return Spread(min(diameter, widest + 2 * cover.slack), cover.rows, cover.slack, center)
 
 
 def _farthest(rows: FloatArray) -> tuple[float, FloatArray]:

@@ -85,11 +85,12 @@ class KernelSections:
             )
             for branch in (experience.policy.branches(data.next_states[live]) if live.any() else ())
         ]
-        at_data = Sections(((points, np.ones(len(data))),))
-        at_next = Sections(tuple(onward)) if onward else Sections(((points, np.zeros(len(data))),))
+        d = data.states.shape[1]
+        at_data = Sections(((points, np.ones(len(data))),), d)
+        at_next = Sections(tuple(onward), d) if onward else Sections(((points, np.zeros(len(data))),), d)
         branches = at_start(experience.policy).branches(starts.states)
-        starting = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches))
-        residuals = Sections((*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches)))
+        starting = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches), d)
+        residuals = Sections((*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches)), d)
         found = pivoted_coordinates(self.kernel, residuals, starting, starts.weights, self.landmarks)
         here, missed_here = found.basis.coordinates(at_data)
         after, missed_after = found.basis.coordinates(at_next)

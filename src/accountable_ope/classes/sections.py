@@ -10,47 +10,100 @@ exact ball of H. Which sections are picked may depend on the data: the bounds on
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..kernels.kernel import Kernel, block
 from ..programs.cholesky import pivoted_cholesky
 from ..validation import FloatArray
+from .bundles import Bundle, bundles_of, factors
 
 UNIT = float(np.finfo(np.float64).eps)
-ROWS_AT_ONCE = 4096
+
+ENTRIES = 2**22
+"""Kernel entries that are held at once."""
+
+STARTS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Sections:
-    """n elements sum_b weights_b[i] K0(points_b[i], .) of the RKHS; all branches have n rows."""
+    """n elements sum_b weights_b[i] K0(points_b[i], .) of the RKHS; all branches have n rows.
+
+    states: so many columns of a point, the first ones, are its state; 0 where that is not known. Where it is, and the kernel is a
+    product over states and actions, branches with the same state are evaluated together.
+    """
 
     branches: tuple[tuple[FloatArray, FloatArray], ...]
+    states: int = 0
 
     def __len__(self) -> int:
         return len(self.branches[0][1])
 
+    @cached_property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """Branches that have their states in common, together."""
+        return bundles_of(self.branches, self.states)
+
     def rows(self, index: slice | FloatArray | list[int]) -> Sections:
-        return Sections(tuple((points[index], weights[index]) for points, weights in self.branches))
+        return Sections(tuple((points[index], weights[index]) for points, weights in self.branches), self.states)
 
     def squared_norms(self, kernel: Kernel) -> FloatArray:
         """<f_i, f_i>, one per row."""
-        total = np.zeros(len(self))
-        for a, (x, u) in enumerate(self.branches):
-            for b, (y, v) in enumerate(self.branches[: a + 1]):
-                total += (1.0 if a == b else 2.0) * u * v * kernel.paired(x, y)
+        total, parts = np.zeros(len(self)), factors(kernel, self.states, self.branches[0][0].shape[1])
+        if parts is not None:
+            for a, x in enumerate(self.bundles):
+                for b, y in enumerate(self.bundles[: a + 1]):
+                    total += (1.0 if a == b else 2.0) * x.row_products(y, *parts)
+            return total
+        for a, (points, u) in enumerate(self.branches):
+            for b, (others, v) in enumerate(self.branches[: a + 1]):
+                total += (1.0 if a == b else 2.0) * u * v * kernel.paired(points, others)
         return total
 
 
 def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArray:
-    """The matrix <left_i, right_j>, a few thousand rows at a time."""
+    """The matrix <left_i, right_j>, so many rows at a time that a few million kernel entries are held at once."""
     out = np.zeros((len(left), len(right)))
-    for start in range(0, len(left), ROWS_AT_ONCE):
-        here = slice(start, start + ROWS_AT_ONCE)
-        for x, u in left.branches:
-            for y, v in right.branches:
-                out[here] += u[here, None] * block(kernel, x[here], y) * v
+    if out.size == 0:
+        return out
+    parts = factors(kernel, left.states, left.branches[0][0].shape[1]) if left.states == right.states else None
+    if parts is None:
+        step = _step(len(left.branches) * len(right.branches) * len(right))
+        for start in range(0, len(left), step):
+            here = slice(start, start + step)
+            out[here] = _all_branches(kernel, left.rows(here), right)
+        return out
+    for x in left.bundles:
+        for y in right.bundles:
+            step = _step(x.apart * y.apart * len(right))
+            for start in range(0, len(left), step):
+                here = slice(start, start + step)
+                out[here] += x.rows(here).products(y, *parts)
     return out
+
+
+def products_with_mean(kernel: Kernel, left: Sections, right: Sections, weights: FloatArray) -> FloatArray:
+    """<left_i, sum_j weights_j right_j>, without the matrix of all pairs."""
+    total = np.zeros(len(left))
+    for start in range(0, len(right), STARTS_AT_ONCE):
+        here = slice(start, start + STARTS_AT_ONCE)
+        total += inner_products(kernel, left, right.rows(here)) @ weights[here]
+    return total
+
+
+def _all_branches(kernel: Kernel, left: Sections, right: Sections) -> FloatArray:
+    """The same for any kernel: one matrix between the points of all branches."""
+    x, y = (np.concatenate([points for points, _ in each.branches]) for each in (left, right))
+    u, v = (np.array([weights for _, weights in each.branches]) for each in (left, right))
+    entries = block(kernel, x, y).reshape(*u.shape, *v.shape)
+    return np.asarray(np.einsum("bi,bij->ij", u, np.einsum("bicj,cj->bij", entries, v)))
+
+
+def _step(entries: int) -> int:
+    """Rows at a time, where a row takes so many kernel entries."""
+    return max(ENTRIES // max(entries, 1), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +127,7 @@ class SectionBasis:
 
         products = inner_products(self.kernel, sections, self.pivots)
         if self.start_square > 0:
-            with_start = inner_products(self.kernel, sections, self.starts) @ self.start_weights
+            with_start = products_with_mean(self.kernel, sections, self.starts, self.start_weights)
             products = np.column_stack([with_start, products])
         coordinates = solve_triangular(self.factor, products.T, lower=True, check_finite=False).T
         norms = sections.squared_norms(self.kernel)
@@ -93,7 +146,7 @@ class SectionFeatures:
         return self.basis.dimension
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        return self.basis.coordinates(Sections(((points, np.ones(len(points))),)))[0]
+        return self.basis.coordinates(Sections(((points, np.ones(len(points))),), self.basis.pivots.states))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +173,10 @@ def pivoted_coordinates(
     """
     norms = residuals.squared_norms(kernel)
     size = len(residuals) + 1 if landmarks is None else min(landmarks, len(residuals) + 1)
-    start_square = float(start_weights @ inner_products(kernel, starts, starts) @ start_weights)
-    first = inner_products(kernel, residuals, starts) @ start_weights / np.sqrt(start_square) if start_square > 0 else None
+    start_square = float(start_weights @ products_with_mean(kernel, starts, starts, start_weights))
+    first = None
+    if start_square > 0:
+        first = products_with_mean(kernel, residuals, starts, start_weights) / np.sqrt(start_square)
     L, chosen = pivoted_cholesky(
         norms,
         lambda pivot: inner_products(kernel, residuals, residuals.rows([pivot]))[:, 0],

@@ -13,11 +13,10 @@ from ..bounds.interval import Interval
 from ..bounds.value import bound_ladder
 from ..errors import InvalidInput
 from ..fitting.selection import Candidates, median_bandwidth, select
-from ..problem.average_reward import AverageReward
 from ..problem.policy import state_action_points
 from ..problem.problem import Experience
 from ..radii.premises import Choice
-from ..radii.registry import AVERAGE_LADDER, DEFAULT_RADIUS, LADDER
+from ..radii.registry import DEFAULT_RADIUS, LADDER
 from .inputs import Inputs, read_inputs
 from .options import (
     CLASS,
@@ -41,6 +40,8 @@ WITH_AVERAGE_REWARD = {
     "--reward-range",
     "--norm-bound",
     "--deterministic-reward",
+    "--state-box",
+    "--symmetric-noise",
     "--policy",
     "--action-values",
     "--ignore-column",
@@ -55,15 +56,16 @@ class LadderOptions:
 
     radius: Annotated[
         tuple[str, ...],
-        Parameter(help=f"One or more of {RADIUS_NAMES}. Default: {DEFAULT_RADIUS} ({AVERAGE_LADDER[-1]} with --average-reward)."),
+        Parameter(help=f"One or more of {RADIUS_NAMES}. Default: {DEFAULT_RADIUS}."),
     ] = ()
     ladder: bool = False
     """Show the paper's radius and Theorem A beside the default."""
     delta: Delta = DELTA
 
-    def radii(self, ladder: tuple[str, ...], default: str) -> tuple[str, ...]:
-        """The names asked for."""
-        return self.radius or (ladder if self.ladder else (default,))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those asked for."""
+        return self.radius or (LADDER if self.ladder else (DEFAULT_RADIUS,))
 
 
 def bound(
@@ -113,12 +115,7 @@ def bound(
         why = "with --earlier-share, which chooses the bandwidths"
         choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
     wrong = [name for name in (*given(declared), *given(problem)) if name not in WITH_AVERAGE_REWARD]
-    others = (
-        ("--landmarks", choice.landmarks),
-        ("--earlier-share", earlier_share),
-        ("--pointwise", pointwise),
-        ("--propensities", propensities or None),
-    )
+    others = (("--earlier-share", earlier_share), ("--pointwise", pointwise), ("--propensities", propensities or None))
     wrong += [name for name, value in others if value is not None]
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
@@ -143,7 +140,7 @@ def bound(
                 asked,
                 features=choice.classes(asked.experience),
                 kernel=choice.test_kernel(),
-                radii=radii.radii(LADDER, DEFAULT_RADIUS),
+                radii=radii.names,
                 delta=radii.delta,
                 pointwise=pointwise,
                 chosen=chosen,
@@ -183,8 +180,7 @@ def _average_ladder(
     radii: LadderOptions,
     meter: Meter | None,
 ) -> tuple[Interval, ...]:
-    assert declared.reward_range is not None  # refused above
-    facts = AverageReward(declared.reward_range, declared.norm_bound, value_span, not declared.deterministic_reward)
+    facts = declared.average(value_span)
     classes = choice.classes(Experience(inputs.data, inputs.starts, inputs.policy, 1.0))
     return tuple(
         bound_average_reward(
@@ -198,5 +194,5 @@ def _average_ladder(
             options=choice.tiles(),
             progress=meter,
         )
-        for name in radii.radii(AVERAGE_LADDER, AVERAGE_LADDER[-1])
+        for name in radii.names
     )

@@ -43,7 +43,8 @@ class Inputs:
         """The question that is asked of them; `propensities`: whether the column `behavior_probability` may weigh rows."""
         if propensities and self.data.behavior_probability is None:
             raise InvalidInput(f"--propensities needs a column `{LOGGED}`, and {self.file.columns.file} has none.")
-        return Problem(self.file.data, self.starts, self.policy, assumptions, propensities).part(self.data)
+        asked = Problem(self.file.data, self.starts, self.policy, assumptions, propensities=propensities)
+        return asked.part(self.data)
 
 
 def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, estimate: bool = False) -> Inputs:

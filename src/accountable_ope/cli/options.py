@@ -21,6 +21,7 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.average_reward import AverageReward
 from ..problem.problem import Experience
 from ..radii.registry import DEFAULT_RADIUS, RULES
 from ..validation import FloatArray
@@ -139,6 +140,19 @@ class Declarations:
             terminates=terminates,
             misfit=self.misfit,
             one_step_range=self.one_step_range,
+        )
+
+    def average(self, value_span: float | None) -> AverageReward:
+        """What is said of a process that goes on forever."""
+        if self.reward_range is None:
+            raise InvalidInput("--reward-range is needed.")
+        return AverageReward(
+            reward_range=self.reward_range,
+            norm_bound=self.norm_bound,
+            value_span=value_span,
+            reward_noise=not self.deterministic_reward,
+            state_box=None if self.state_box is None else _parse_box(self.state_box),
+            symmetric_noise=self.symmetric_noise,
         )
 
 

@@ -151,7 +151,7 @@ class Assumptions:
                 f"Got {self.reward_range}."
             )
         if self.state_box is not None:
-            object.__setattr__(self, "state_box", _state_box(self.state_box))
+            object.__setattr__(self, "state_box", checked_box(self.state_box))
         if discount == 1 and self.value_range is None and self.horizon is None and not self.terminal_reward:
             raise InvalidInput(
                 "`discount` must be in [0, 1). Got 1, which is allowed only for episodes that end and with a declared "
@@ -286,7 +286,8 @@ def _hull_with_zero(interval: Range) -> Range:
     return (min(interval[0], 0.0), max(interval[1], 0.0))
 
 
-def _state_box(box: object) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def checked_box(box: object) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(lows, highs) of a declared box of states."""
     sides = [np.ravel(side).tolist() for side in box] if isinstance(box, (tuple, list, np.ndarray)) else []
     if len(sides) != 2:
         raise InvalidInput("`state_box` must be a pair (lows, highs) of equally long sequences of numbers.")

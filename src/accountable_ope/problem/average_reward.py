@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import ordered_pair, positive
-from .assumptions import Range
+from .assumptions import Range, checked_box
 
 
 @checked
@@ -26,28 +26,38 @@ class AverageReward:
         two is needed. Both: the tighter consequence of either is used.
     reward_noise : bool
         True: the reward may be random given (s, a). False: it is a function of (s, a).
+    state_box : tuple of two sequences, optional
+        (low, high) arrays that contain every state.
+    symmetric_noise : bool
+        Bellman residuals are symmetric about 0 given the past (needed by the radius "symmetric" only).
 
     Examples
     --------
     >>> import accountable_ope as aope
-    >>> aope.AverageReward(reward_range=(0, 1), value_span=2)
-    AverageReward(reward_range=(0.0, 1.0), norm_bound=None, value_span=2.0, reward_noise=True)
+    >>> facts = aope.AverageReward(reward_range=(0, 1), value_span=2)
+    >>> facts.value_span, facts.middle
+    (2.0, 0.5)
     """
 
     reward_range: Range
     norm_bound: float | None = None
     value_span: float | None = None
     reward_noise: bool = True
+    state_box: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    symmetric_noise: bool = False
 
     def __post_init__(self) -> None:
         if self.norm_bound is None and self.value_span is None:
             raise InvalidInput("`norm_bound` or `value_span` is needed: nothing else bounds the relative value.")
-        if not isinstance(self.reward_noise, bool):
-            raise InvalidInput(f"`reward_noise` must be True or False. Got {self.reward_noise!r}.")
+        for name in ("reward_noise", "symmetric_noise"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(f"`{name}` must be True or False. Got {getattr(self, name)!r}.")
         object.__setattr__(self, "reward_range", ordered_pair(self.reward_range, "reward_range"))
         for name in ("norm_bound", "value_span"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive(getattr(self, name), name))
+        if self.state_box is not None:
+            object.__setattr__(self, "state_box", checked_box(self.state_box))
 
     @property
     def reward_width(self) -> float:

@@ -48,7 +48,7 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
     if assumptions.discount == 1 and not (data.terminated.any() or assumptions.terminates):
         raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
     if assumptions.state_box is not None:
-        _check_box(data, assumptions.state_box)
+        check_box(data, assumptions.state_box)
     if assumptions.horizon is not None and data.episodes is not None:
         lengths = np.bincount(data.episodes)
         longer = lengths > assumptions.horizon
@@ -252,7 +252,8 @@ def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
         )
 
 
-def _check_box(data: Transitions, box: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
+def check_box(data: Transitions, box: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
+    """Raise where a state lies outside the declared box."""
     lows, highs = np.array(box[0]), np.array(box[1])
     if len(lows) != data.states.shape[1]:
         raise InvalidInput(f"`state_box` has {len(lows)} dimensions, states have {data.states.shape[1]}.")

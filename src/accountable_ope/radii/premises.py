@@ -184,12 +184,11 @@ def cut_premises(cuts: Sequence[CutWords]) -> list[Statement]:
     return premises
 
 
-def radius_premises(facts: Assumptions, rule: RadiusRule) -> list[Statement]:
+def radius_premises(facts: Assumptions | AverageReward, rule: RadiusRule) -> list[Statement]:
     """What one radius needs beyond the others."""
     premises = []
     if facts.state_box is not None and rule.approach in (Approach.FOLLOWING, Approach.JOINT, Approach.SELF_NORMALIZED):
-        sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*facts.state_box, strict=True))
-        premises.append(premise("state-box", f"Every state lies in {sides}, as declared.", ("box", facts.state_box)))
+        premises.append(state_box_premise(facts.state_box))
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         text = "Given the past, Bellman residuals of Q are symmetric about 0, as declared."
         premises.append(premise("symmetric-noise", text))
@@ -217,6 +216,12 @@ WEIGHTS = {
     "propensities": "the weights of the recorded propensities",
 }
 """How the weights of a cut are called."""
+
+
+def state_box_premise(box: tuple[tuple[float, ...], tuple[float, ...]]) -> Statement:
+    """That all states lie in the declared box, which bounds how far apart values can be."""
+    sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(*box, strict=True))
+    return premise("state-box", f"Every state lies in {sides}, as declared.", ("box", box))
 
 
 def planned_size(rows: int) -> Statement:
@@ -308,7 +313,13 @@ SPAN_NORM = "The norm bound follows from the span of Q over the listed points."
 
 
 def average_premises(
-    declared: AverageReward, parts: Sequence[ClassWords], spans: Sequence[float], *, kernel: str, exact_policy: bool
+    declared: AverageReward,
+    parts: Sequence[ClassWords],
+    spans: Sequence[float],
+    rule: RadiusRule,
+    *,
+    kernel: str,
+    exact_policy: bool,
 ) -> tuple[Statement, ...]:
     """What an interval for an average reward rests on; spans: of the relative values, one per class."""
     found = [
@@ -328,14 +339,29 @@ def average_premises(
     if declared.norm_bound is not None:
         text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
         found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))
-    elif any(part.norm_bound is None for part in parts):
+    elif any(part.note != SPAN_NORM for part in parts):
         text = "No bound on the norm of Q; rounding is counted for coefficients up to sqrt(m) times half its span."
         found.append(premise("rounding", text))
+        if rule.follows_variance:
+            found += [_large_norm(part) for part in parts if part.note != SPAN_NORM]
     what = "V" if exact_policy else "Q"
     shown = " or ".join(dict.fromkeys(f"{span:.4g}" for span in spans))
     text = f"From these follows: {what} has a span of at most {shown}; a constant of Q cancels and is left out."
+    found += [premise("span", text), kernel_premise(kernel)]
+    # The objective, the average itself, is fixed: no start state has a part in it, nor in the weights of a cut.
+    cuts = cut_premises([part.cut for part in parts if part.cut is not None])
+    of_radius = [*radius_premises(declared, rule), *cuts]
+    of_radius = [each for each in of_radius if each.name not in ("fixed-starts", "state-box")]
+    if declared.state_box is not None:
+        of_radius.insert(0, state_box_premise(declared.state_box))  # the span of Q follows from it, whatever the radius
     drawn = () if exact_policy else (DRAWN_ACTIONS,)
-    return (*found, premise("span", text), kernel_premise(kernel), *drawn, FIXED_SIZE)
+    return (*found, *of_radius, *drawn, FIXED_SIZE)
+
+
+def _large_norm(part: ClassWords) -> Statement:
+    """A ball that only keeps numbers finite."""
+    text = f"||Q|| <= {part.norm_bound:.3g}, far above the values themselves ({part.note})."
+    return premise("norm", text, ("norm_bound", part.norm_bound))
 
 
 def features_premise(coefficient_variance: float) -> Statement:

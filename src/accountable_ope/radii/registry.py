@@ -307,9 +307,6 @@ RULES: tuple[RadiusRule, ...] = (
 LADDER = ("hoeffding", "azuma", "certified")
 """The radii shown side by side, weakest first."""
 
-AVERAGE_LADDER = ("hoeffding", "azuma")
-"""The same for the average reward."""
-
 
 @checked
 def radius_rule(name: str) -> RadiusRule:

@@ -28,10 +28,13 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
     require(setting.growing or setting.planned == record.data.rows, "it was planned for another number of rows")
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
         require(facts.symmetric_noise, "its radius needs symmetric noise, which is not declared")
+    if any(part.unseen is not None for part in record.classes):
+        silent = rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP)
+        require(rule.loss is LossKind.V and not silent and not rule.cut, "its radius says nothing about what coordinates miss")
+        require(_nonnegative(record) and isinstance(facts.norm_bound, float), "nothing limits what coordinates miss")
     if average is not None:
         plain = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows)
         require(plain and setting.kernel_chosen and setting.start_is_exact, "an average reward has no such setting")
-        require(rule.approach is Approach.CONSTANT, "an average reward needs a radius that is one number")
         return
     if facts.horizon is not None or facts.terminal_reward or facts.terminates is True:
         require(setting.terminates, "episodes end, and it says that no state is terminal")
@@ -44,10 +47,6 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
         fits = rule.loss is LossKind.V and rule.approach is Approach.CONSTANT and _nonnegative(record)
         of_features = all(part.description.kind == "RandomFourier" for part in record.classes)
         require(fits and of_features and not setting.anchored, "random features cannot stand for an RKHS here")
-    if any(part.unseen is not None for part in record.classes):
-        silent = rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP)
-        require(rule.loss is LossKind.V and not silent and not rule.cut, "its radius says nothing about what coordinates miss")
-        require(_nonnegative(record) and isinstance(facts.norm_bound, float), "nothing limits what coordinates miss")
 
 
 def check_class(constraints: ClassSet) -> None:
@@ -76,11 +75,17 @@ def check_class(constraints: ClassSet) -> None:
         require(part.moments.shape == (m + 1 + record.setting.anchored,) * 2, "its value box does not fit")
         require(record.setting.anchored or part.offset == 0, "a class that is not around an estimate has no value of one")
     else:
+        eta = np.append(np.zeros(m - 1), 1.0)
         require(part.offset == record.average.middle, "it does not count from the middle of the rewards")
+        require(np.array_equal(part.objective, eta), "its objective is not the average reward")
+        require(part.unseen in (None, (0.0, 0.0)), "nothing of the average reward is unseen")
+        require(not part.rows, "relative values have no range at single points")
     if record.setting.anchored:
         require(math.isinf(part.cover.diameter) and part.cover.points is None, "an anchored class has no range of its own")
     points = part.cover.points
     require(points is None or (points.ndim == 2 and points.shape[1] == m and np.isfinite(points).all()), "its points do not fit")
+    if points is not None and record.average is not None:
+        require(not points[:, -1].any(), "the average reward is a part of its values")
     _check_description(record, part)
 
 
@@ -105,7 +110,7 @@ def _check_description(record: Record, part: ClassRecord) -> None:
         widest, points = made.diameter, part.cover.points
         known = part.cover.diameter == widest if points is None else part.cover.diameter <= widest * (1 + 1e-9)
         require(known, "the diameter of the class is another")
-        if points is not None and part.listed and record.average is None:
+        if points is not None and part.listed:
             require(np.array_equal(points[:, : len(points)], np.eye(len(points))), "its points are not those of the list")
 
 

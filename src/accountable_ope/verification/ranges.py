@@ -17,6 +17,9 @@ from .record import ClassRecord, CoverRecord, Record
 CONDITION = 1e-9
 """An ellipsoid with a smaller pivot, in units of its diagonal, is left out."""
 
+UNDECLARED = 1e4
+"""Where no norm bound is declared, ||Q|| is taken to be at most so many times the largest value."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
@@ -125,12 +128,20 @@ class Widths:
 
 @dataclass(frozen=True)
 class RelativeValues:
-    """What follows for a process that goes on forever: V of span at most `span`, |Q| at most `largest` about its middle."""
+    """What follows for a process that goes on forever: V of span at most `span`, |Q| at most `largest` about its middle.
+
+    follows: whether the norm bound is what the span of Q over listed points allows, and not the declared one.
+    """
 
     span: float
     largest: float
     norm_bound: float | None
+    follows: bool
     ranges: ValueRanges
+
+    def ball(self, *, rounds: bool) -> float | None:
+        """The radius of the ball: where none is declared, rounds need one that only keeps numbers finite."""
+        return UNDECLARED * self.largest if self.norm_bound is None and rounds else self.norm_bound
 
 
 def relative_values(declared: AverageReward, part: ClassRecord, *, exact_policy: bool) -> RelativeValues:
@@ -144,7 +155,8 @@ def relative_values(declared: AverageReward, part: ClassRecord, *, exact_policy:
     span = min(of_norm, of_span) if exact_policy else q_span
     norm = declared.norm_bound
     implied = math.sqrt(len(part.penalized) - 1) * largest if part.listed else math.inf
-    if implied < (math.inf if norm is None else norm):
+    follows = implied < (math.inf if norm is None else norm)
+    if follows:
         norm = implied
     ranges = ValueRanges(
         value=declared.reward_range,
@@ -152,7 +164,7 @@ def relative_values(declared: AverageReward, part: ClassRecord, *, exact_policy:
         residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
         residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
     )
-    return RelativeValues(span, largest, norm, ranges)
+    return RelativeValues(span, largest, norm, follows, ranges)
 
 
 def ranges_of(record: Record, part: ClassRecord) -> ValueRanges:

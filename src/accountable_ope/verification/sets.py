@@ -11,15 +11,12 @@ import numpy as np
 
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges
 from ..radii.premises import SPAN_NORM, WEIGHTS, ClassWords, CutWords, why_so_large
-from ..radii.registry import Approach, LossKind, RadiusRule, Rests
+from ..radii.registry import Approach, LossKind, RadiusRule, Rests, radius_rule
 from ..validation import FloatArray
 from . import theorems
 from .dual import UNIT, Bound, Form
-from .ranges import Widths, ranges_of, relative_values, rounding_slack
+from .ranges import UNDECLARED, Widths, ranges_of, relative_values, rounding_slack
 from .record import AveragedRecord, ClassRecord, Record, StepsRecord, TermRecord
-
-UNDECLARED = 1e4
-"""Where no norm bound is declared, ||Q|| is taken to be at most so many times the largest value."""
 
 NEGLIGIBLE = 1e-4
 """Below this share of the root of the radius, what an RKHS in coordinates misses is added as a constant."""
@@ -98,7 +95,8 @@ def ball_radius(record: Record, part: ClassRecord, *, before_data: bool = False)
     before_data: the ball in which the least norm was looked for.
     """
     if record.average is not None:
-        return relative_values(record.average, part, exact_policy=record.setting.exact_policy).norm_bound
+        values = relative_values(record.average, part, exact_policy=record.setting.exact_policy)
+        return values.ball(rounds=radius_rule(record.radius.name).follows_variance)
     declared = record.assumptions.norm_bound
     larger = enlargement(record, part)
     if larger is not None:
@@ -147,8 +145,8 @@ class ClassSet:
         """Why the ball is what it is, where it was not declared."""
         if self.record.average is None:
             return "" if self.larger is not None else why_so_large(self.record.assumptions.norm_bound, self.part.least_norm)
-        follows = self.norm_bound != self.record.average.norm_bound
-        return SPAN_NORM if follows else why_so_large(self.norm_bound, self.part.least_norm)
+        values = relative_values(self.record.average, self.part, exact_policy=self.record.setting.exact_policy)
+        return SPAN_NORM if values.follows else why_so_large(self.record.average.norm_bound, self.part.least_norm)
 
     @property
     def words(self) -> ClassWords:
@@ -186,7 +184,9 @@ class ClassSet:
             reward_range=declared.reward_range,
             value_range=self.ranges.next_value,
             norm_bound=declared.norm_bound,
+            state_box=declared.state_box,
             reward_noise=declared.reward_noise,
+            symmetric_noise=declared.symmetric_noise,
             terminates=False,
         )
 

@@ -230,7 +230,7 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
     if record.average is not None:
         exact = setting.exact_policy
         spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in sets]
-        return average_premises(record.average, words, spans, kernel=record.kernel.text, exact_policy=exact)
+        return average_premises(record.average, words, spans, sets[0].rule, kernel=record.kernel.text, exact_policy=exact)
     asked = Asked(
         record.assumptions,
         ranges,
