@@ -283,7 +283,7 @@ def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClas
     facts, policy = question.assumptions, question.policy
     if not rule.anytime:
         why = "holds at one number of rows that is fixed in advance"
-        if rule.cut or rule.approach is Approach.BOOTSTRAP:
+        if rule.approach is Approach.BOOTSTRAP:
             why = "is fitted anew whenever rows are added"
         allowed = ", ".join(each.name for each in RULES if each.anytime)
         raise InvalidInput(f"`radius` of a monitor must hold at all times at once: {allowed}. {rule.name} {why}.")

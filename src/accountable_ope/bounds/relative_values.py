@@ -80,11 +80,6 @@ def refuse_unfit_radius(
         raise InvalidInput(f"`radius` {rule.name} needs more rows than features: with {many} nothing is left of the residuals.")
     if not any(each.has_remainder for each in classes):
         return
-    if rule.cut:
-        raise InvalidInput(
-            f"`radius` {rule.name} needs weights that no later row decides, and coordinates of KernelSections are chosen by "
-            "looking at all rows: use certified."
-        )
     if rule.loss is LossKind.U or rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
         raise InvalidInput(f"`radius` {rule.name} says nothing about what KernelSections miss.")
     if declared.norm_bound is None:

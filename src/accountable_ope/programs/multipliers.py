@@ -19,7 +19,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
-from .lagrangian import ActiveRows, Constraint, Lagrangian, lagrangian
+from .lagrangian import ActiveRows, Constraint, Lagrangian, Role, lagrangian
 from .quadratic import Quadratic
 
 NEWTON_STEPS = 400
@@ -104,7 +104,8 @@ class _Program:
         return lagrangian(self.objective, self.constraints, alpha, self.rows)
 
     def convex(self) -> bool:
-        return _convex(self.objective, self.constraints)
+        """Whether every matrix is positive semi-definite, up to rounding."""
+        return all(q.convex for q in (self.objective, *(c.quadratic for c in self.constraints)))
 
     def slack(self, theta: FloatArray) -> FloatArray:
         """q_j(theta) - limit_j, the gradient of the dual."""
@@ -170,33 +171,23 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
 
 def _first_point(program: _Program, start: FloatArray) -> tuple[FloatArray, Lagrangian] | None:
     """The start, with the multipliers of indefinite constraints reduced (and, against an objective that is not convex, the others
-    raised) until the matrix is positive definite."""
-    alpha = start.copy()
-    indefinite = None
+    raised) until the matrix is positive definite. Losses are reduced most: a box may be all that bounds a constant."""
+    alpha, factors = start.copy(), None
     for _ in range(60):
         found = program.at(alpha)
         if found is not None:
             return alpha, found
-        if indefinite is None:
+        if factors is None:
             indefinite = np.zeros(len(program), dtype=bool)
-            indefinite[: len(program.constraints)] = [_indefinite(c.quadratic) for c in program.constraints]
-            growth = 10.0 if indefinite.all() or not indefinite.any() or _indefinite(program.objective) else 1.0
-        alpha = np.where(indefinite & ~indefinite.all(), alpha * 0.1, alpha * growth)
+            indefinite[: len(program.constraints)] = [c.quadratic.eigenvalues[0] < 0 for c in program.constraints]
+            growth = 10.0 if indefinite.all() or not indefinite.any() or program.objective.eigenvalues[0] < 0 else 1.0
+            factors = np.full(len(program), growth)
+            if not indefinite.all():
+                factors[indefinite] = 0.5
+                losses = [c.role is Role.LOSS for c in program.constraints]
+                factors[: len(losses)][indefinite[: len(losses)] & np.array(losses)] = 0.1
+        alpha = alpha * factors
     return None
-
-
-def _indefinite(q: Quadratic) -> bool:
-    return bool(q.A.any()) and float(np.linalg.eigvalsh(q.A)[0]) < 0
-
-
-def _convex(objective: Quadratic, constraints: tuple[Constraint, ...]) -> bool:
-    """Whether every matrix is positive semi-definite, up to rounding."""
-    for q in (objective, *(c.quadratic for c in constraints)):
-        if q.A.any():
-            values = np.linalg.eigvalsh(q.A)
-            if values[0] < -1e-12 * len(values) * abs(values[-1]):
-                return False
-    return True
 
 
 class _Span:

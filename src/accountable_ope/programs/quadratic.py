@@ -49,6 +49,20 @@ class Quadratic:
         """sqrt|A_ii| and |a|."""
         return np.sqrt(np.abs(np.diagonal(self.A))), np.abs(self.a)
 
+    @cached_property
+    def eigenvalues(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue of A."""
+        if not self.A.any():
+            return 0.0, 0.0
+        values = np.linalg.eigvalsh(0.5 * (self.A + self.A.T))
+        return float(values[0]), float(values[-1])
+
+    @property
+    def convex(self) -> bool:
+        """Whether no eigenvalue is negative beyond rounding."""
+        least, largest = self.eigenvalues
+        return least >= -1e-12 * len(self.a) * abs(largest)
+
     def __call__(self, theta: FloatArray) -> float:
         return float(theta @ (self.A @ theta) - 2 * (self.a @ theta) + self.a0)
 

@@ -30,7 +30,7 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
         require(facts.symmetric_noise, "its radius needs symmetric noise, which is not declared")
     if any(part.unseen is not None for part in record.classes):
         silent = rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP)
-        require(rule.loss is LossKind.V and not silent and not rule.cut, "its radius says nothing about what coordinates miss")
+        require(rule.loss is LossKind.V and not silent, "its radius says nothing about what coordinates miss")
         require(_nonnegative(record) and isinstance(facts.norm_bound, float), "nothing limits what coordinates miss")
     if average is not None:
         plain = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows)
@@ -79,7 +79,7 @@ def check_class(constraints: ClassSet) -> None:
         require(part.offset == record.average.middle, "it does not count from the middle of the rewards")
         require(np.array_equal(part.objective, eta), "its objective is not the average reward")
         require(part.unseen in (None, (0.0, 0.0)), "nothing of the average reward is unseen")
-        require(not part.rows, "relative values have no range at single points")
+        require(all(each.residual for each in part.rows), "relative values have no range at single points")
     if record.setting.anchored:
         require(math.isinf(part.cover.diameter) and part.cover.points is None, "an anchored class has no range of its own")
     points = part.cover.points
