@@ -10,7 +10,7 @@ from accountable_ope.classes.function_class import as_class
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.problem import Experience
-from accountable_ope.radii.cut import fit_cut
+from accountable_ope.radii.cut import CutQuestion, choose_cut
 from accountable_ope.statistics import bellman_system, q_columns
 
 KERNEL = aope.Gaussian(1.0)
@@ -111,7 +111,7 @@ def test_an_anchor_does_not_enter_the_weights_of_a_cut():
     experience = planted().experience
     anchor = q_columns(lambda states, actions: 3 * states[:, 0], experience)
     plain, anchored = (bellman_system(experience, MDP.features(), given) for given in (None, anchor))
-    np.testing.assert_array_equal(*(fit_cut(system, KERNEL, DATA.episodes).weights for system in (plain, anchored)))
+    np.testing.assert_array_equal(*(choose_cut(CutQuestion(system, KERNEL, 2.0, 0.05)).weights for system in (plain, anchored)))
 
 
 def test_where_start_states_must_be_fixed_and_where_not():

@@ -1,6 +1,7 @@
-"""What the first rows say, before the weights of a cut are used: sizes of residuals, of coefficients, and how wide a cut would be.
+"""What the first rows tell of a cut before it begins: how large residuals are, how loose coefficients stay, how wide it would be.
 
-The first rows have weight 0 in the cut, so whatever is chosen on them was chosen before the cut begins.
+The first rows have weight 0 in the cut, so whatever is chosen on them was chosen before the cut begins. Nothing here is part of a
+guarantee: any choice is valid, and these numbers only make a good one likely.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ import numpy as np
 from ..kernels.kernel import Kernel
 from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
-from ..validation import FloatArray
+from ..validation import BoolArray, FloatArray
 
 FIRST_SHARE = 0.05
+FEWEST = 10
+"""So many first rows, and so many others, are needed."""
+
 BLOCK_SHARE = 0.15
 SMALLEST_BLOCK = 5
-CENTERS = 100
 TOP_RATE = 0.99
+"""Rates stay below 1 / (b max |w|), where the theorems end."""
+
+FOLDS = 5
+CAUTION = 2.0
+"""The kernel evidence is likely to be this many times wider than at the residuals of the fit: its set holds other Q too."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Width:
     predicted : float
         The half-width, in units of the value.
     rate : float
-        The rate l that is best there, for weights divided by their bound.
+        The rate that is best at the fitted residuals, for weights divided by their bound.
     bound : float
         Of the weights.
     """
@@ -52,19 +60,20 @@ class EarlierRows:
     edges : tuple of int
         Where blocks of rows begin, the first of them after the first rows, and n.
     residuals : array (first,)
-        Of a Q fitted to the first rows, enlarged for the coefficients it took.
-    loose : array (m, m)
-        P, as tight as the kernel evidence and the norm bound are likely to hold the coefficients: |d'P^{-1}d|^{1/2} is how much
-        a part d of the objective can move the value.
+        Sizes of residuals of Q fitted to other first rows.
+    precision, root : array (m, m)
+        P and a root S of its inverse, SS' = P^{-1}: as far as kernel evidence and norm bound are likely to leave the coefficients
+        open, a part d of the objective can move the value by (d'P^{-1}d)^{1/2}.
     step_range : float
         b: no residual is larger.
     log_level : float
-        log(2 / delta).
+        L = log(2 / delta).
     """
 
     edges: tuple[int, ...]
     residuals: FloatArray
     precision: FloatArray
+    root: FloatArray
     step_range: float
     log_level: float
 
@@ -81,44 +90,100 @@ class EarlierRows:
     def blocks(self) -> Iterator[tuple[int, int]]:
         return pairwise(self.edges)
 
-    def width(self, weights: FloatArray, bound: float, missed: FloatArray, noise: FloatArray) -> Width:
-        """[log(2/delta) / l + l V / 2] / count at the best rate l < 1 / (bound b), and what is missed of the value.
+    @property
+    def ridge(self) -> FloatArray:
+        """T, so that mean w^2 + d'T^{-1}d is in proportion to the squares of what chance and a part d of c0 left out cost."""
+        return 2 * self.log_level * float(np.mean(self.residuals**2)) / self.count * self.precision
+
+    def width(self, weights: FloatArray, bound: float, pushes: FloatArray, missed: FloatArray) -> Width:
+        """[L / l + l V / 2] / count at the best l < 1 / (b bound), plus what is left out of c0, by plan and by the last block.
+
+        V = count (mean (w e)^2 + the largest mean (w Z d)^2 over coefficients d that may be left open): weights that are large
+        where open coefficients make residuals large are worth less than residuals at one Q say.
 
         Parameters
         ----------
-        weights : array (first,)
-            At the first rows, so that mean w_i Z_i is near c0.
+        weights : array (k,)
+            At the last k of the first rows.
         bound : float
             Of weights.
+        pushes : array (k, m)
+            w_i Z_i.
         missed : array (m,)
-            c0 - mean w_i E[Z_i | x_i], in units of the value.
-        noise : array (first, m)
-            w_i Z_i, in units of the value: for what the last block adds by chance there is no other to make up.
+            The part of c0 that weights leave out.
         """
         n = self.count
-        variance = n * float(np.mean((weights * self.residuals) ** 2))
-        rate = TOP_RATE / (bound * self.step_range)
-        if variance > 0:
-            rate = min(rate, math.sqrt(2 * self.log_level / variance))
-        chance = (self.log_level / rate + rate * variance / 2) / n
+        scaled = pushes @ self.root
+        own = float(np.mean((weights * self.residuals[-len(weights) :]) ** 2))
+        open_part = float(np.linalg.eigvalsh(scaled.T @ scaled / len(scaled))[-1])
+        chance, _ = self._at_best_rate(n * (own + open_part), bound)
+        _, rate = self._at_best_rate(n * own, bound)
         last = self.edges[-1] - self.edges[-2]
-        covariance = np.cov(noise, rowvar=False, bias=True).reshape(self.precision.shape)
-        spread = math.sqrt(last * float(np.trace(np.linalg.solve(self.precision, covariance)))) / n
-        cost = math.sqrt(max(float(missed @ np.linalg.solve(self.precision, missed)), 0.0))
-        return Width(chance + cost + spread, rate * bound, bound)
+        by_chance = math.sqrt(last * float(scaled.var(axis=0).sum())) / n
+        return Width(chance + by_chance + float(np.linalg.norm(missed @ self.root)), rate * bound, bound)
+
+    def _at_best_rate(self, variance: float, bound: float) -> tuple[float, float]:
+        rate = best_rate(variance, bound * self.step_range, self.log_level)
+        return (self.log_level / rate + rate * variance / 2) / self.count, rate
+
+
+def best_rate(variance: float, step: float, log_level: float) -> float:
+    """The l < 1 / step at which L / l + l V / 2 is least."""
+    top = TOP_RATE / step
+    return top if variance <= 2 * log_level / top**2 else math.sqrt(2 * log_level / variance)
 
 
 def block_edges(n: int, m: int) -> tuple[int, ...]:
-    """Where blocks begin, and n: after the first rows, each a share of what is left, down to a few rows."""
-    first = max(math.ceil(FIRST_SHARE * n), min(8 * m, n // 8), 10)
+    """Where blocks begin, and n: after the first rows, each a share of what is left, down to a few rows; () if n is too small."""
+    first = max(math.ceil(FIRST_SHARE * n), min(8 * m, n // 8), FEWEST)
+    if n - first < FEWEST:
+        return ()
     edges = [first]
     while n - edges[-1] > SMALLEST_BLOCK:
         edges.append(edges[-1] + max(int(BLOCK_SHARE * (n - edges[-1])), SMALLEST_BLOCK))
-    return tuple(edge for edge in edges if edge < n) + (n,) if first < n else ()
+    return (*(edge for edge in edges if edge < n), n)
+
+
+def earlier_rows(
+    system: BellmanSystem, means: FloatArray, psi: FloatArray, edges: tuple[int, ...], known: tuple[float, float, float | None]
+) -> EarlierRows:
+    """What the first rows tell.
+
+    Parameters
+    ----------
+    system : BellmanSystem
+    means : array (first, m)
+        E[Z | x] at the first rows.
+    psi : array (first, k)
+        Coordinates of the kernel there, K(x, y) = psi(x)'psi(y).
+    edges : tuple of int
+        Where blocks begin.
+    known : (float, float, float or None)
+        b, delta and the norm bound.
+    """
+    step_range, delta, norm_bound = known
+    first, n, penalized = edges[0], edges[-1], system.penalized
+    Z, r = system.residuals[:first], system.rewards[:first]
+    theta = _coefficients(means, r, penalized, norm_bound)
+    residuals = np.empty(first)
+    for fold in np.array_split(np.arange(first), FOLDS):
+        others = np.delete(np.arange(first), fold)
+        residuals[fold] = r[fold] - Z[fold] @ _coefficients(means[others], r[others], penalized, norm_bound)
+    residuals = np.minimum(np.abs(residuals), step_range)
+    sizes = np.where(penalized, np.linalg.norm(theta[penalized]) if norm_bound is None else norm_bound, np.abs(theta))
+    sizes = np.maximum(sizes, 1e-3 * sizes.max()) if sizes.any() else np.ones(len(theta))
+    log_level, variance = math.log(2 / delta), n * float(np.mean(residuals**2))
+    rate = best_rate(variance, step_range, log_level)
+    radius = CAUTION * (log_level / rate + rate * variance / 2) / n
+    across = psi.T @ means / first
+    precision = across.T @ across / radius**2 + np.diag(1 / sizes**2)
+    values, vectors = np.linalg.eigh(precision)
+    root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    return EarlierRows(edges, residuals, precision, root, step_range, log_level)
 
 
 def kernel_columns(kernel: Kernel, points: FloatArray, centers: FloatArray) -> FloatArray:
-    """K(x_i, c_j). A row of it depends on no other point: `block` picks its way of rounding by looking at all of them."""
+    """K(x_i, c_j), rounded alike whatever the other points are: `block` chooses its way by looking at all of them."""
     if isinstance(kernel, RandomFeatureKernel):
         return kernel.expand(points, kernel.project(centers, np.eye(len(centers))))
     return np.column_stack([kernel.paired(points, np.broadcast_to(center, points.shape)) for center in centers])
@@ -127,36 +192,18 @@ def kernel_columns(kernel: Kernel, points: FloatArray, centers: FloatArray) -> F
 def some_points(points: FloatArray, count: int) -> FloatArray:
     """Up to so many of the different points, evenly spread over their sorted list."""
     different = np.unique(points, axis=0)
-    return different[np.unique(np.linspace(0, len(different) - 1, min(count, len(different))).astype(int))]
+    chosen: FloatArray = different[np.unique(np.linspace(0, len(different) - 1, min(count, len(different))).astype(int))]
+    return chosen
 
 
-def earlier_rows(
-    system: BellmanSystem,
-    means: FloatArray,
-    psi: FloatArray,
-    edges: tuple[int, ...],
-    step_range: float,
-    delta: float,
-    norm_bound: float | None,
-) -> EarlierRows:
-    """Residuals and coefficients of theta = argmin |r - Zbar theta|^2 + ridge |theta|^2 over the first rows."""
-    first, m, penalized, n = edges[0], system.dimension, system.penalized, edges[-1]
-    Z, r = system.residuals[:first], system.rewards[:first]
-    gram = means.T @ means
+def _coefficients(means: FloatArray, rewards: FloatArray, penalized: BoolArray, norm_bound: float | None) -> FloatArray:
+    """theta = argmin |r - Zbar theta|^2 + ridge |theta|^2 with the least ridge that keeps it within the norm bound."""
+    m = means.shape[1]
+    gram, across = means.T @ means, means.T @ rewards
     unit = float(np.trace(gram)) / m
-    for ridge in np.geomspace(1e-6, 1e6, 25):
-        A = gram + unit * (ridge * np.diag(penalized) + 1e-9 * np.eye(m)) if unit > 0 else np.eye(m)
-        theta = np.linalg.solve(A, means.T @ r)
+    theta = np.zeros(m)
+    for ridge in np.geomspace(1e-6, 1e6, 25) if unit > 0 else ():
+        theta = np.linalg.solve(gram + unit * (ridge * np.diag(penalized) + 1e-9 * np.eye(m)), across)
         if norm_bound is None or np.linalg.norm(theta[penalized]) <= norm_bound:
             break
-    used = float(np.trace(np.linalg.solve(A, gram)))
-    residuals = np.minimum(np.abs(r - Z @ theta), step_range) * math.sqrt(first / max(first - used, first / 10))
-    size = float(np.linalg.norm(theta[penalized])) if norm_bound is None else norm_bound
-    sizes = np.where(penalized, size, np.abs(theta))
-    sizes = np.maximum(sizes, 1e-3 * sizes.max()) if sizes.any() else np.ones(m)
-    L = math.log(2 / delta)
-    across = psi[:first].T @ means / first
-    V = n * float(np.mean(residuals**2))
-    rate = min(TOP_RATE / step_range, math.sqrt(2 * L / V) if V > 0 else math.inf)
-    radius = (L / rate + rate * V / 2) / n
-    return EarlierRows(edges, residuals, across.T @ across / radius**2 + np.diag(1 / sizes**2), step_range, L)
+    return theta

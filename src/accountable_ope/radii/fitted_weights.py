@@ -1,6 +1,6 @@
 """Weights of a cut that a kernel fits: w(x) = psi(x)'Psi'Z y / rows with y = (Z'Psi Psi'Z / rows^2 + ridge)^{-1} aim.
 
-psi are coordinates of the kernel at a few of the first points. Then sum_i w(x_i) Z_i / rows is about `aim`.
+psi are coordinates of the kernel at a few of the first points. Then sum_i w(x_i) Z_i / rows is about `aim`, and w is smooth.
 """
 
 from __future__ import annotations
@@ -16,54 +16,67 @@ from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
 
 CENTERS = 150
 RIDGE = 1e-3
+REACH = 1e-12
 
 
-class Fit:
+class KernelFit:
+    """Psi'Z over the rows before some row, taken in as they come; the centers are among the first rows."""
+
     def __init__(self, system: BellmanSystem, kernel: Kernel, first: int) -> None:
         centers = some_points(system.points[:first], CENTERS)
         values, vectors = np.linalg.eigh(block(kernel, centers, centers))
         kept = values > 1e-9 * values[-1]
         self.psi = kernel_columns(kernel, system.points, centers) @ (vectors[:, kept] / np.sqrt(values[kept]))
-        self.system = system
-        self.rows = 0
-        self.across = np.zeros((self.psi.shape[1], system.dimension))
+        self._system = system
+        self._rows = 0
+        self._across = np.zeros((self.psi.shape[1], system.dimension))
 
-    def learn(self, rows: int, aim: FloatArray) -> FloatArray:
-        new = slice(self.rows, rows)
-        self.across += self.psi[new].T @ self.system.residuals[new]
-        self.rows = rows
-        across = self.across / rows
+    def coefficients(self, rows: int, aim: FloatArray) -> FloatArray:
+        """Of w in the coordinates psi, from the rows before this one."""
+        new = slice(self._rows, rows)
+        self._across += self.psi[new].T @ self._system.residuals[new]
+        self._rows = rows
+        across = self._across / rows
         A = across.T @ across
-        unit = np.trace(A) / len(A)
-        if unit == 0:
+        size = float(np.trace(A))
+        if size == 0:
             return np.zeros(len(across))
-        penalty = RIDGE * unit * self.system.penalized + 1e-12 * np.trace(A)
-        return np.asarray(across @ np.linalg.solve(A + np.diag(penalty), aim))
+        ridge = RIDGE * size / len(A) * self._system.penalized + 1e-12 * size
+        return np.asarray(across @ np.linalg.solve(A + np.diag(ridge), aim))
+
+    def beyond(self, aim: FloatArray) -> FloatArray:
+        """The part of the aim that the rows so far do not reach at all. What the ridge leaves out, later blocks make up for."""
+        values, vectors = np.linalg.eigh(self._across.T @ self._across)
+        unreached = vectors[:, values <= REACH * values[-1]]
+        return np.asarray(unreached @ (unreached.T @ aim))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedWeights:
+    """Weights that a kernel fits, bounded by their largest at the first rows."""
+
     system: BellmanSystem
     earlier: EarlierRows
-    fit: Fit
+    fit: KernelFit
     width: Width
 
     def weights(self) -> FloatArray:
+        """In [-1, 1], for all rows."""
         Z, bound, n = self.system.residuals, self.width.bound, len(self.system.residuals)
         weights, left = np.zeros(n), self.system.objective * self.earlier.count
         for start, end in self.earlier.blocks:
-            coefficients = self.fit.learn(start, left / (n - start))
-            rows = slice(start, end)
+            coefficients, rows = self.fit.coefficients(start, left / (n - start)), slice(start, end)
             weights[rows] = np.clip(self.fit.psi[rows] @ coefficients, -bound, bound)
             left = left - weights[rows] @ Z[rows]
         return weights / bound
 
 
-def fitted_weights(system: BellmanSystem, earlier: EarlierRows, fit: Fit) -> FittedWeights | None:
-    weights = fit.psi[: earlier.first] @ fit.learn(earlier.first, system.objective)
+def fitted_weights(system: BellmanSystem, earlier: EarlierRows, fit: KernelFit) -> FittedWeights | None:
+    """None where they are 0."""
+    first = slice(0, earlier.first)
+    weights = fit.psi[first] @ fit.coefficients(earlier.first, system.objective)
     bound = float(np.abs(weights).max())
     if bound == 0:
         return None
-    Z = system.residuals[: earlier.first]
-    width = earlier.width(weights, bound, system.objective - weights @ Z / earlier.first, weights[:, None] * Z)
+    width = earlier.width(weights, bound, weights[:, None] * system.residuals[first], fit.beyond(system.objective))
     return FittedWeights(system, earlier, fit, width)
