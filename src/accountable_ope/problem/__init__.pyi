@@ -17,12 +17,12 @@ from .policy import state_action_points as state_action_points
 from .problem import Experience as Experience
 from .problem import Problem as Problem
 from .problem import Question as Question
-from .row_ranges import NextValues as NextValues
-from .row_ranges import RowRanges as RowRanges
 from .propensities import DensityPolicy as DensityPolicy
 from .propensities import propensity_weights as propensity_weights
 from .propensities import taken_probabilities as taken_probabilities
 from .propensities import with_propensities as with_propensities
+from .row_ranges import NextValues as NextValues
+from .row_ranges import RowRanges as RowRanges
 from .statements import Guarantee as Guarantee
 from .statements import Kind as Kind
 from .statements import Statement as Statement

@@ -13,9 +13,9 @@ from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, check_steps, may_end
 from .policy import Policy, SampledPolicy, state_action_points
+from .propensities import propensity_weights
 from .row_ranges import RowRanges
 from .step_knowledge import NOTHING_KNOWN, StepKnowledge
-from .propensities import propensity_weights
 from .transitions import StartStates, Transitions
 
 

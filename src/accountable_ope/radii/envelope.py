@@ -25,6 +25,11 @@ CEILING = 0.99
 """The largest rate in units of 1/b."""
 
 
+BEYOND = np.geomspace(1.5, 12.0, 6)
+BEYOND_SHARE = 0.05
+"""Rates above 1/b, in the same units, and the weight of all of them: they count once the range has shrunk."""
+
+
 @dataclass(frozen=True, eq=False)
 class RateMixture:
     """Theorems B' and A mixed over finitely many rates l_j fixed in advance, with weights pi_j of sum at most 1.
@@ -99,12 +104,14 @@ def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64)
     """Rates between 1.5 / sqrt(planned) and 0.99 in units of 1/b: from a variance of about b^2 per row down to none.
 
     Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a tenth of
-    all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. In units of the range b all of them depend
-    on `planned` and delta alone.
+    all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. A twentieth of the weight of Theorem B' lies
+    beyond 1/b, for a range that shrinks. In units of the range b all of them depend on `planned` and delta alone.
     """
     rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), CEILING, count)
     weights = np.full(count, (1 - TOP) / count)
     weights[-1] += TOP
+    rates = np.append(rates, BEYOND)
+    weights = np.append((1 - BEYOND_SHARE) * weights, np.full(len(BEYOND), BEYOND_SHARE / len(BEYOND)))
     best = math.sqrt(8 * math.log(2 / (AZUMA_SHARE * delta)) / planned)
     return RateMixture(
         frozen(rates / step_range),
@@ -118,12 +125,12 @@ def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64)
 TUNED = ((1 / 1.6, 0.2), (1.0, 0.6), (1.6, 0.2))
 """Rates of a cut in units of the one that earlier rows chose, and their weights."""
 
-TUNED_SHARE = 0.6
+TUNED_SHARE = 0.8
 """The weight of these in the mixture of a cut."""
 
 
 def cut_mixture(step_range: float, rate: float, planned: int, delta: float) -> RateMixture:
-    """The mixture of a cut, whose first rows chose a rate: .6 of the weight near it, the rest as in `rate_mixture`."""
+    """The mixture of a cut, whose first rows chose a rate: .8 of the weight near it, the rest as in `rate_mixture`."""
     plain = rate_mixture(step_range, planned, delta)
     near = np.minimum(np.array([factor for factor, _ in TUNED]) * rate, CEILING / step_range)
     return RateMixture(

@@ -25,6 +25,9 @@ from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .self_normalized import self_normalized_statistic
 from .sums import NO_SUMS, RowSums
 
+KERNEL_SHARE = 0.5
+"""The share of delta that the kernel's martingale keeps beside a cut."""
+
 DEFAULT_RADIUS = "certified"
 """The radius that is used unless another is named."""
 
@@ -181,15 +184,15 @@ class RadiusRule:
         assert self.envelope is not None
         statistic, prior, cut = member.statistic, member.residuals.before_data, None
         wanted = self.cut and member.no_cut is None
-        share = 0.5 * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
+        share = KERNEL_SHARE * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
         envelope = self.envelope(member.prior * math.sqrt(statistic.kernel_supremum), planned, share)
         found = [kernel_evidence(member, statistic, envelope, self.loss)]
         if wanted:
             declared = member.norm if isinstance(member.norm, float) else None
-            cut = choose_cut(CutQuestion(member.system, member.kernel, prior, share, declared, member.offered))
+            cut = choose_cut(CutQuestion(member.system, member.kernel, prior, delta - share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            found.append(cut_evidence(sums, cut, cut_mixture(prior, cut.rate, sums.count, share), member.residual_gap))
+            found.append(cut_evidence(sums, cut, cut_mixture(prior, cut.rate, sums.count, delta - share), member.residual_gap))
         no_cut = None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS
         return Grounds(tuple(found), statistic, "range", RowSums(cut=sums, largest_scaled=member.largest_scaled), no_cut)
 

@@ -49,8 +49,8 @@ class Mixture:
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
     B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
-    largest. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
-    .25 and .15 of its weight. A cut gives .6 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times
+    largest; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
+    .25 and .15 of its weight. A cut gives .8 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times
     it (at most .99 in these units), with .2, .6 and .2 of that.
     """
 
@@ -61,21 +61,23 @@ class Mixture:
 
     @property
     def rates(self) -> FloatArray:
-        plain = np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.99, 64) / self.prior
+        low = min(1.5 / math.sqrt(self.planned), 0.5)
+        plain = np.append(np.geomspace(low, 0.99, 64), np.geomspace(1.5, 12.0, 6)) / self.prior
         if self.tuned is None:
             return plain
         return np.append(plain, np.minimum(self.tuned * np.array([0.625, 1.0, 1.6]), 0.99 / self.prior))
 
     @property
     def weights(self) -> FloatArray:
-        plain = 0.9 * np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
-        return plain if self.tuned is None else np.append(0.4 * plain, 0.6 * np.array([0.2, 0.6, 0.2]))
+        below = np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
+        plain = 0.9 * np.append(0.95 * below, np.full(6, 0.05 / 6))
+        return plain if self.tuned is None else np.append(0.2 * plain, 0.8 * np.array([0.2, 0.6, 0.2]))
 
     @property
     def azuma(self) -> tuple[FloatArray, FloatArray]:
         """Rates and weights of Theorem A."""
         best = math.sqrt(8 * math.log(20 / self.delta) / self.planned) / self.prior
-        return best * np.array([1.0, 1.5, 2.25]), (0.1 if self.tuned is None else 0.04) * np.array([0.6, 0.25, 0.15])
+        return best * np.array([1.0, 1.5, 2.25]), (0.1 if self.tuned is None else 0.02) * np.array([0.6, 0.25, 0.15])
 
     def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         if steps.largest == 0:
