@@ -23,15 +23,15 @@ def observed_steps_hold(proof: ClassProof, rows: StepRows, scales: Sequence[Floa
     derived, known = proof.constraints, proof.known
     if rows.ranges is not None and not all(_possible_steps_hold(each, rows, scales) for each in known):
         return False
-    for step, after in zip(derived.part.steps, known[1:], strict=True):
+    for step, before, after in zip(derived.part.steps, known, known[1:], strict=False):
         found = [ellipsoid(*derived.bounds(terms, known)) for terms in step.range]
         largest = rows.bounds(after.residual_bound)
         for each in found:
             if each is not None:
                 largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.radius))
-        for claimed, scale, evidence in zip(after.steps, scales, derived.evidence, strict=True):
+        for claimed, last, scale, evidence in zip(after.steps, before.steps, scales, derived.evidence, strict=True):
             steps = evidence.reach * largest if scale is None else scale * largest
-            if float(steps.max(initial=0.0)) > claimed.observed * (1 + ROUNDING):
+            if min(float(steps.max(initial=0.0)), last.observed) > claimed.observed * (1 + ROUNDING):
                 return False
     return True
 
@@ -51,6 +51,6 @@ def _possible_steps_hold(known: Known, rows: StepRows, scales: Sequence[FloatArr
 def _reach(rows: StepRows, around: Ellipsoid) -> FloatArray:
     """sup |v_i - Z_i theta| over the ellipsoid."""
     Z = rows.residuals
-    turned = np.linalg.solve(around.factor, np.vstack([Z.T, np.zeros((len(around.center) - Z.shape[1], len(Z)))]))
+    turned = Z @ np.linalg.inv(around.factor)[:, : Z.shape[1]].T
     center = around.center[: Z.shape[1]]
-    return np.asarray(np.abs(rows.target - Z @ center) + around.radius * np.sqrt(np.einsum("ij,ij->j", turned, turned)))
+    return np.asarray(np.abs(rows.target - Z @ center) + around.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)))

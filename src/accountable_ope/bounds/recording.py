@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..programs.certificate import Certificate
 from ..programs.envelope import Steps
@@ -135,8 +136,9 @@ def _rows_record(part: ClassCertificates) -> RowsRecord:
 def verify_interval(interval: Interval) -> Verification:
     """Prove the certificate, and compare all that the interval carries with what was derived."""
     try:
-        verification = verify_record(record_of(interval))
-        wrong = _differences(interval, verification) if verification.valid else []
+        with threadpool_limits(limits=1, user_api="blas"):  # small matrices: threads only get in each other's way
+            verification = verify_record(record_of(interval))
+            wrong = _differences(interval, verification) if verification.valid else []
     except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:  # of parts that do not fit together
         return Verification(False, f"Not proved: its parts do not fit together ({error}).")
     return Verification(False, f"Not proved: {wrong[0]} is not what follows.") if wrong else verification

@@ -103,8 +103,8 @@ class Widths:
         up, down = np.full(len(points), math.inf), np.full(len(points), math.inf)
         for each in ellipsoids:
             away = points - middle
-            turned = np.linalg.solve(each.factor, away.T)
-            length, along = each.radius * np.sqrt(np.einsum("ij,ij->j", turned, turned)), away @ each.center
+            turned = away @ np.linalg.inv(each.factor).T
+            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center
             up, down = np.minimum(up, along + length), np.minimum(down, length - along)
         pad = self.cover.slack * norm
         highest, lowest = float(up.max()) + pad, -float(down.max()) - pad
