@@ -38,7 +38,7 @@ class StopAtRadius:
     def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
         coins = rng.integers(2, size=n).astype(np.float64)
         j = np.arange(1, n + 1)
-        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(0, j / 4)
+        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(n, j / 4)
         tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
         sure = j > tosses
         return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
@@ -48,9 +48,12 @@ HONEST = radius_rule(DEFAULT_RADIUS)
 
 
 def stop_at(factor: float, n: int):
-    """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use."""
-    honest = boundary_of(HONEST, n, DELTA)
-    return lambda j, variance: factor * TOLERANCE * honest(j, variance)
+    """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use.
+
+    Sure rows count among the widths of all n rows, and no residual is larger than a half.
+    """
+    honest = boundary_of(HONEST, n, DELTA, observed=0.5)
+    return lambda j, variance: factor * TOLERANCE * honest(n, variance)
 
 
 def stopper(factor: float) -> Family:

@@ -45,11 +45,13 @@ def test_weights_are_bounded_and_the_first_rows_have_none():
 def test_the_evidence_is_the_weighted_sum_of_residuals():
     system = system_of(DATA)
     cut = fit_cut(system, KERNEL, DATA.episodes)
-    evidence = cut_evidence(cut.sums(system), rate_mixture(1.0, cut.count, 0.05), gap=0.2)
+    evidence = cut_evidence(cut.sums(system), cut, rate_mixture(1.0, cut.count, 0.05), gap=0.2)
     theta = np.random.default_rng(2).normal(size=system.dimension)
     residuals = system.target - system.residuals @ theta
     assert evidence.squared(theta) == pytest.approx((cut.weights @ residuals) ** 2 / cut.count**2)
     assert evidence.variance(theta) == pytest.approx((cut.weights**2 @ residuals**2) / cut.count**2)
+    assert evidence.mass == pytest.approx(float(cut.weights @ cut.weights))
+    np.testing.assert_array_equal(evidence.scale, np.abs(cut.weights))
     off = residuals + 0.2 * np.sign(cut.weights)
     assert abs(cut.weights @ off) / cut.count <= np.sqrt(evidence.squared(theta)) + evidence.gap[0] + 1e-12
     assert np.linalg.norm(cut.weights * off) / cut.count <= np.sqrt(evidence.variance(theta)) + evidence.gap[1] + 1e-12
