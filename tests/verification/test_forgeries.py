@@ -154,3 +154,24 @@ def test_a_planned_size_does_not_move_a_radius_for_one_size():
 def test_a_doubt_travels_with_the_certificate(tmp_path):
     assert verify_record(doubted()).doubts
     assert result("azuma").record().doubts == ()
+
+
+@pytest.mark.parametrize("name", ["certified", "certified-cut", "empirical-bernstein", "symmetric"])
+@pytest.mark.parametrize("factor", [0.99, 0.5, 0.0])
+def test_a_smaller_step_of_the_data_is_noticed(name, factor):
+    """By the proofs of later rounds and by the interval itself; where nothing follows from it, by the data."""
+    interval = result(name)
+    part = interval.certificates[0]
+    first, *others = part.tightening.rounds
+    assert others
+    lowered = [
+        replace(one, steps=tuple(replace(steps, observed=factor * steps.observed) for steps in one.steps)) for one in others
+    ]
+    changed = replace(part, tightening=replace(part.tightening, rounds=(first, *lowered)))
+    forged = replace(interval, certificates=(changed,))
+    assert not forged.check()
+    given = {"data": DATA, "starts": MDP.starts, "policy": MDP.policy, "features": MDP.features()}
+    found = aope.verify(forged.record(), **given)
+    assert not found.valid
+    if name == "symmetric":  # whose envelope ignores it
+        assert verify_record(forged.record()).valid and "the largest step" in found.message
