@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_the_box_at_every_point_only_narrows_and_is_nested(which):
     for multiple, interval in zip(MULTIPLES, narrower, strict=True):
         assert within(interval, bound(which, multiple, False)), multiple
         assert interval.lower <= mdp.value <= interval.upper
-    for small, large in zip(narrower, narrower[1:], strict=False):
+    for small, large in pairwise(narrower):
         assert within(small, large)
     if which != CASES[0]:
         assert narrower[-1].width < 0.97 * bound(which, MULTIPLES[-1], False).width
@@ -78,9 +79,10 @@ def on_the_chain(width: float, intercept: bool) -> aope.Interval:
     return aope.bound_value(aope.Problem(data, CHAIN.starts(), policy, facts), features=grid, kernel=aope.Tabular())
 
 
-@pytest.mark.parametrize(
-    "intercept", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="the solver stalls"))]
-)
+STALLS = pytest.mark.xfail(strict=True, reason="the solver stalls")
+
+
+@pytest.mark.parametrize("intercept", [False, pytest.param(True, marks=STALLS)])
 def test_a_smaller_true_range_never_widens(intercept):
     """The variance that a range allows is a constraint of its own: without it a smaller range made the interval vacuous.
 
@@ -89,7 +91,7 @@ def test_a_smaller_true_range_never_widens(intercept):
     intervals = [on_the_chain(width, intercept) for width in WIDTHS]
     for interval in intervals:
         assert interval.lower <= CHAIN.value(TABLE) <= interval.upper
-    for wide, narrow in zip(intervals, intervals[1:], strict=False):
+    for wide, narrow in pairwise(intervals):
         assert narrow.width <= 1.01 * wide.width
     assert intervals[-1].width < 0.02 < 0.05 < intervals[1].width
 

@@ -84,7 +84,7 @@ def as_expected(table: tuple[Trial, ...], factor: float) -> bool:
 
 def test_the_probability_of_a_miss_is_that_of_the_theorem():
     """Recorded, so that a change of the shipped radius is seen here and not only where it is compared with itself."""
-    assert expected_misses(1.0) == pytest.approx(0.097, abs=0.003)
+    assert expected_misses(1.0) == pytest.approx(0.158, abs=0.003)
     assert expected_misses(0.5) < 0.02
 
 

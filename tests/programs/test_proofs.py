@@ -73,7 +73,7 @@ def test_it_is_exact_in_one_dimension_where_rows_agree(seed, rows):
 @given(seeds, st.integers(1, 5), st.booleans())
 def test_residuals_of_rows_over_ellipsoids(seed, m, both):
     """Never below that of a point of all ellipsoids, attained by one of a single ellipsoid; what is hidden is added."""
-    evidence, around, Z, v = drawn(seed, m, 7)
+    _, around, Z, v = drawn(seed, m, 7)
     rng = np.random.default_rng(seed)
     missed = rng.random(7)
     ellipsoids = [around]

@@ -1,8 +1,8 @@
 """Theorem B', with the largest step that was observed, and Theorem A in the same mixture: inequalities, walks and their power.
 
 Walks have two-point noise, rare and one-sided or not, in directions that follow the sum so far. The bound is asked for at every n
-at once, with the largest step and the variance of the very walk. Where little is wasted, a cost of half the size is refuted by the
-same count of violations.
+at once, with the largest step and the variance of the very walk. Where little is wasted, a cost of half the size is refuted
+by the same count of violations.
 """
 
 import math
@@ -29,7 +29,7 @@ def psi(x: np.ndarray | float) -> np.ndarray:
 
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_one_step_of_the_supermartingale(dimension):
-    """cosh(l||x + d||) exp(-psi_E(l||d||)) <= cosh(l||x||) + l t sinh(l||x||), t the part of d along x; and half the cost fails."""
+    """cosh(l||x + d||) exp(-psi_E(l||d||)) <= cosh(l||x||) + l t sinh(l||x||), t the part of d along x; half the cost fails."""
     rng, many = np.random.default_rng(dimension), 200_000
     along = rng.normal(size=(many, dimension))
     along /= np.linalg.norm(along, axis=1, keepdims=True)
@@ -126,7 +126,7 @@ def test_a_step_that_was_not_seen_helps():
 @pytest.mark.parametrize("planned", [60, 1000, 10**5])
 @pytest.mark.parametrize("delta", [0.5, 0.1, 1e-3])
 def test_a_huge_variance_leaves_what_theorem_a_says(planned, delta):
-    """At 12 percent of delta, its best rate is there: (log(2 / (.12 delta)) + l^2 B / 2) / l with l^2 B / 2 = log(2 / (.2 delta))."""
+    """Its best rate has 12 percent of delta: (log(2 / (.12 delta)) + l^2 B / 2) / l, l^2 B / 2 = log(2 / (.2 delta))."""
     b = 3.0
     mixture, B = rate_mixture(b, planned, delta), planned * b**2 / 4
     found = float(mixture.bound(Steps.within(b, 4 * B), np.array([1e30]))[0][0])
