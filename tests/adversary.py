@@ -122,7 +122,8 @@ SOME_ROWS = transitions([(0, TOSS, 1.0, 2, True, 0), (0, TOSS, 0.0, 2, True, 1)]
 def allowed_by(game: Game, rule: RadiusRule, rows: int, delta: float, factor: float = 1.0) -> Boundary:
     """What `factor` times the radius allows to ||S_j||^2, computed once for every number of rows and variance."""
     largest = game.problem(SOME_ROWS).ranges.residual_bound
-    boundary = boundary_of(scaled(rule, factor), rows, delta / 2 if rule.cut else delta, largest)
+    observed = max(max(p, 1 - p) for p in game.coins)
+    boundary = boundary_of(scaled(rule, factor), rows, delta / 2 if rule.cut else delta, largest, observed)
     known: dict[tuple[int, float], float] = {}
 
     def allowed(j: int, variance: float) -> float:
@@ -175,7 +176,11 @@ def margin(
     none = np.zeros(member.system.dimension)
     left = []
     for evidence in rule.evidence(member, split.kernel, planned or len(problem.data)).evidence:
-        allowed = evidence.allowed(member.residuals.declared, none)
+        steps = evidence.steps(member.residuals.declared)
+        if evidence.scale is not None:  # a bound of steps may come down to the largest in the data, and no further
+            observed = float((evidence.scale * np.abs(member.system.target)).max())
+            steps = replace(steps, observed=min(steps.largest, observed))
+        allowed = evidence.bound(steps, evidence.variance(none)) + evidence.rounding
         left.append((allowed - evidence.squared(none)) / allowed)
     return min(left)
 
@@ -206,8 +211,8 @@ class Scaled:
     factor: float
     follows_variance: ClassVar[bool] = True
 
-    def bound(self, residual_bound, variance):
-        bound, slope = self.envelope.bound(residual_bound, variance)
+    def bound(self, steps, variance):
+        bound, slope = self.envelope.bound(steps, variance)
         return self.factor * bound, self.factor * slope
 
 

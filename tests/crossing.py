@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from accountable_ope.problem.assumptions import ValueRanges
+from accountable_ope.programs.envelope import Steps
 from accountable_ope.radii.martingale import self_normalized
 from accountable_ope.radii.registry import Approach, LossKind, RadiusRule
 from accountable_ope.radii.self_normalized import BALANCE
@@ -25,14 +26,19 @@ def level(rule: RadiusRule, count: int, planned: int, delta: float, largest: flo
     return rule.level(SimpleNamespace(ranges=ranges, statistic=SimpleNamespace(count=count, kernel_supremum=1.0)), delta, planned)
 
 
-def boundary_of(rule: RadiusRule, n: int, delta: float, largest: float = 1.0) -> Boundary:
-    """What the rule says about ||S_j||^2 for residuals of width 1, known to be at most `largest`, in data of n rows."""
+def boundary_of(rule: RadiusRule, n: int, delta: float, largest: float = 1.0, observed: float = 1.0) -> Boundary:
+    """What the rule says about ||S_j||^2 for residuals of width 1, known to be at most `largest`, in data of n rows.
+
+    observed: no residual in the data is larger; that of a fair coin is always a half. A radius for one number of rows counts the
+    squared widths of all n of them, one for all numbers those of the j that are there.
+    """
     if rule.envelope is not None:
         envelope = rule.envelope(1.0, n, delta)
 
         def squared(j: int, variance: np.ndarray) -> np.ndarray:
             distinct, where = np.unique(variance, return_inverse=True)
-            return envelope.bound(1.0, distinct)[0][where] ** 2
+            steps = Steps(1.0, observed, float(j if rule.anytime else n))
+            return envelope.bound(steps, distinct)[0][where] ** 2
 
         return squared
     if rule.approach is Approach.SELF_NORMALIZED:

@@ -64,14 +64,14 @@ def test_one_chi_square_has_the_heaviest_tail(rank):
 
 @pytest.mark.parametrize("radius", ["azuma", "certified"])
 def test_a_class_without_q_is_doubted_before_it_is_refuted(radius):
-    interval = bound(draw(0, episodes=40), WRONG, radius=radius)
+    interval = bound(draw(0, episodes=25), WRONG, radius=radius)
     assert interval.status is not aope.Status.INCONSISTENT
     (doubt,) = interval.doubts
     part = interval.certificates[0]
     assert part.plausibility == pytest.approx(float(chi2.sf(part.least_loss / part.chance_loss, 1)))
     assert part.plausibility < 0.1 and "probably not in the class of RandomFourier(dimension=2" in doubt.text
     assert interval_document(interval)["doubts"] == [doubt.text]
-    assert "Doubt" in report_html([interval], draw(0, episodes=40), "title")
+    assert "Doubt" in report_html([interval], draw(0, episodes=25), "title")
 
 
 def test_nothing_is_doubted_that_is_refuted_declared_or_not_known():

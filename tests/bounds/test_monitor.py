@@ -22,6 +22,7 @@ from accountable_ope.environments import PlantedMDP, chain, clinic
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.kernels.products import TileOptions
 from accountable_ope.laboratory.summary import believable
+from accountable_ope.programs.envelope import Steps
 from accountable_ope.radii.envelope import rate_mixture
 from accountable_ope.radii.martingale import azuma, azuma_anytime
 from accountable_ope.radii.registry import RULES
@@ -304,16 +305,19 @@ def test_a_radius_for_one_n_does_not_survive_looking_again():
 def test_the_event_of_the_certified_radius_holds_at_all_looks():
     """At Q of a fair coin V_n = n/4, so the boundary is known, and so is the probability to cross it."""
     envelope = rate_mixture(1.0, PLANNED, DELTA)
-    crossing = crossing_probability(lambda n: float(envelope.bound(1.0, np.array([n / 4]))[0][0]))
+
+    def boundary(n: int) -> float:
+        """Residuals are a half at every row, in an interval of length 1."""
+        return float(envelope.bound(Steps(1.0, 0.5, float(n)), np.array([n / 4]))[0][0])
+
+    crossing = crossing_probability(boundary)
     assert 0.02 < crossing <= DELTA
     # On that event the interval of every look holds the truth, whatever the iteration made of it.
     data = COIN.sample_iid(100, np.random.default_rng(2))
     monitor = coin_monitor("certified")
     for part in batches(data, 10, 40):
         report = monitor.update(part)
-        inside = (
-            abs(monitor._taken.data.rewards.sum() - 0.5 * report.count) <= envelope.bound(1.0, np.array([report.count / 4]))[0]
-        )
+        inside = abs(monitor._taken.data.rewards.sum() - 0.5 * report.count) <= boundary(report.count)
         assert not inside or report.interval.lower <= 0.5 <= report.interval.upper
 
 

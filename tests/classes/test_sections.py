@@ -74,6 +74,7 @@ def section_ends(data, norm, limit, landmarks):
         variance=statistic.variance(),
         count=statistic.count,
         reach=1.0,
+        mass=(statistic.kappa_variance * statistic.count) ** 2,
         envelope=ConstantEnvelope(limit * statistic.count**2),
         missed=(statistic.missed, statistic.missed_variance),
     )

@@ -38,7 +38,7 @@ class StopAtRadius:
     def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
         coins = rng.integers(2, size=n).astype(np.float64)
         j = np.arange(1, n + 1)
-        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(0, j / 4)
+        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(n, j / 4)
         tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
         sure = j > tosses
         return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
@@ -48,9 +48,13 @@ HONEST = radius_rule(DEFAULT_RADIUS)
 
 
 def stop_at(factor: float, n: int):
-    """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use."""
-    honest = boundary_of(HONEST, n, DELTA)
-    return lambda j, variance: factor * TOLERANCE * honest(j, variance)
+    """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use.
+
+    Sure rows count among the widths of all n rows. No residual of the truth is larger than a half, and none of the functions that
+    are left beside it larger than .6, which is what the rounds of the program can know.
+    """
+    honest = boundary_of(HONEST, n, DELTA, observed=0.6)
+    return lambda j, variance: factor * TOLERANCE * honest(n, variance)
 
 
 def stopper(factor: float) -> Family:
@@ -81,7 +85,7 @@ def as_expected(table: tuple[Trial, ...], factor: float) -> bool:
 
 def test_the_probability_of_a_miss_is_that_of_the_theorem():
     """Recorded, so that a change of the shipped radius is seen here and not only where it is compared with itself."""
-    assert expected_misses(1.0) == pytest.approx(0.097, abs=0.003)
+    assert expected_misses(1.0) == pytest.approx(0.130, abs=0.003)
     assert expected_misses(0.5) < 0.02
 
 

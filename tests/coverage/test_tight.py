@@ -39,14 +39,15 @@ COINS = [
 @pytest.mark.parametrize(("rule", "p"), COINS, ids=lambda value: value if isinstance(value, float) else value.name)
 def test_boundaries_are_crossed_as_rarely_as_claimed(rule, p, delta):
     for n in (30, 200):
-        crossed = crossing_probability(boundary_of(rule, n, delta), n, p, only_at_end=rule.name in WASTEFUL)
+        boundary = boundary_of(rule, n, delta, observed=max(p, 1 - p))
+        crossed = crossing_probability(boundary, n, p, only_at_end=rule.name in WASTEFUL)
         assert crossed <= delta, n
 
 
 @pytest.mark.parametrize("rule", [rule for rule in FINITE_SAMPLE if rule.name not in WASTEFUL], ids=lambda rule: rule.name)
 def test_half_of_a_boundary_is_crossed_more_often_than_claimed(rule):
     n = 1000
-    honest = boundary_of(rule, n, DELTA)
+    honest = boundary_of(rule, n, DELTA, observed=0.5)
     assert crossing_probability(honest, n, 0.5) <= DELTA
     assert crossing_probability(lambda j, variance: honest(j, variance) / 2, n, 0.5) > 1.3 * DELTA
 

@@ -119,12 +119,14 @@ def test_what_is_chosen_is_what_is_predicted_to_be_narrowest():
 
 def test_the_evidence_is_the_weighted_sum_of_residuals():
     cut = choose_cut(QUESTION)
-    evidence = cut_evidence(cut.sums(SYSTEM), rate_mixture(1.0, cut.count, 0.05), gap=0.2)
+    evidence = cut_evidence(cut.sums(SYSTEM), cut, rate_mixture(1.0, cut.count, 0.05), gap=0.2)
     theta = np.random.default_rng(2).normal(size=SYSTEM.dimension)
     residuals = SYSTEM.target - SYSTEM.residuals @ theta
     assert cut.count + cut.earlier == len(DATA)
     assert evidence.squared(theta) == pytest.approx((cut.weights @ residuals) ** 2 / cut.count**2)
     assert evidence.variance(theta) == pytest.approx((cut.weights**2 @ residuals**2) / cut.count**2)
+    assert evidence.mass == pytest.approx(float(cut.weights @ cut.weights))
+    np.testing.assert_array_equal(evidence.scale, np.abs(cut.weights))
     off = residuals + 0.2 * np.sign(cut.weights)
     assert abs(cut.weights @ off) / cut.count <= np.sqrt(evidence.squared(theta)) + evidence.gap[0] + 1e-12
     assert np.linalg.norm(cut.weights * off) / cut.count <= np.sqrt(evidence.variance(theta)) + evidence.gap[1] + 1e-12

@@ -1,14 +1,16 @@
 """Envelopes: slow twins, monotonicity, and affine bounds that are never below the square."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from accountable_ope.programs.envelope import SquaredEnvelope
+from accountable_ope.programs.envelope import SquaredEnvelope, Steps
 from accountable_ope.radii.envelope import RateMixture, SymmetricEnvelope, rate_mixture
 from accountable_ope.radii.martingale import empirical_bernstein, gamma_exponential, gaussian_mixture
 
@@ -17,15 +19,20 @@ variances = st.floats(0.0, 1e6)
 deltas = st.floats(1e-6, 0.9)
 
 
-def slow_bound(mixture: RateMixture, b: float, v: float) -> float:
+def slow_bound(mixture: RateMixture, steps: Steps, v: float) -> float:
     """The root of the mixture, term by term."""
+    b, a = steps.largest, steps.observed
+
+    def grown(rate: float, s: float, less: float) -> float:
+        return math.exp(min(np.logaddexp(rate * s, -rate * s) - math.log(2) - less, 700.0))
 
     def excess(s: float) -> float:
         total = 0.0
         for rate, weight in zip(mixture.rates, mixture.weights, strict=True):
             if rate * b < 1:
-                cost = (-math.log1p(-rate * b) - rate * b) / b**2
-                total += weight * math.exp(min(math.log(math.cosh(min(rate * s, 700.0))) - cost * v, 700.0))
+                total += weight * grown(rate, s, v * quad(lambda x, rate=rate: x / (1 - x), 0, rate * a)[0] / a**2)
+        for rate, weight in zip(mixture.azuma_rates, mixture.azuma_weights, strict=True):
+            total += weight * grown(rate, s, rate**2 * steps.squares / 8)
         return total - 1 / mixture.delta
 
     high = 1.0
@@ -37,30 +44,50 @@ def slow_bound(mixture: RateMixture, b: float, v: float) -> float:
 @pytest.mark.parametrize("planned", [10, 300, 100_000])
 @pytest.mark.parametrize("b", [0.2, 1.0, 19.0])
 @pytest.mark.parametrize("scale", [0.0, 1e-4, 1e-2, 0.3])
-def test_the_bound_is_the_root_of_the_mixture(planned, b, scale):
-    mixture = rate_mixture(b, planned, 0.1)
+@pytest.mark.parametrize("observed", [1.0, 0.3, 0.01])
+def test_the_bound_is_the_root_of_the_mixture(planned, b, scale, observed):
+    """psi_E(x) is the integral of t / (1 - t) from 0 to x: the slow twin needs no logarithm of its own."""
+    mixture = rate_mixture(1.3 * b, planned, 0.1)
     v = scale * planned * b**2
-    found = float(mixture.bound(b, np.array([v]))[0][0])
-    assert found == pytest.approx(slow_bound(mixture, b, v), rel=1e-9)
-    assert found >= slow_bound(mixture, b, v) * (1 - 1e-12)
+    for squares in (math.inf, planned * b**2, 0.1 * planned * b**2):
+        steps = Steps(b, observed * b, squares)
+        found, slow = float(mixture.bound(steps, np.array([v]))[0][0]), slow_bound(mixture, steps, v)
+        assert found == pytest.approx(slow, rel=1e-8)
+        assert found >= slow * (1 - 1e-10)
 
 
 def test_weights_are_a_distribution():
     for planned in (2, 50, 10**7):
         mixture = rate_mixture(3.0, planned, 0.1)
-        assert mixture.weights.sum() <= 1 + 1e-12
+        assert mixture.weights.sum() + mixture.azuma_weights.sum() <= 1 + 1e-12
+        assert (mixture.weights > 0).all() and (mixture.azuma_weights > 0).all()
         assert (mixture.rates * 3.0 < 1).all()
+        assert mixture.rates.max() == pytest.approx(0.99 / 3)
 
 
-@given(b=ranges, v=variances, delta=deltas, wider=st.floats(1.0, 3.0), more=st.floats(1.0, 100.0), planned=st.integers(2, 10**6))
-def test_the_bound_grows_with_range_variance_and_confidence(b, v, delta, wider, more, planned):
-    mixture = rate_mixture(b, planned, delta)
-    here, slope = mixture.bound(b, np.array([v]))
-    assert mixture.bound(min(b * wider, 1.02 * b), np.array([v]))[0][0] >= here[0] * (1 - 1e-9)
-    assert mixture.bound(b, np.array([v * more]))[0][0] >= here[0] * (1 - 1e-9)
-    assert slope[0] >= 0
-    surer = RateMixture(mixture.rates, mixture.weights, delta / 2)
-    assert surer.bound(b, np.array([v]))[0][0] >= here[0]
+@given(
+    b=ranges,
+    v=variances,
+    delta=deltas,
+    share=st.floats(1e-6, 1.0),
+    wider=st.floats(1.0, 300.0),
+    more=st.floats(1.0, 100.0),
+    planned=st.integers(2, 10**6),
+)
+def test_the_bound_grows_with_steps_variance_and_confidence(b, v, delta, share, wider, more, planned):
+    mixture, at = rate_mixture(b, planned, delta), np.array([v])
+    steps = Steps(b, share * b, planned * b**2)
+    here, slope = mixture.bound(steps, at)
+    assert here[0] > 0 and slope[0] >= 0
+    for weaker in (
+        replace(steps, largest=wider * b),
+        replace(steps, observed=min(wider * share, 1.0) * b),
+        replace(steps, squares=wider * steps.squares),
+        replace(steps, squares=math.inf),
+    ):
+        assert mixture.bound(weaker, at)[0][0] >= here[0] * (1 - 1e-9)
+    assert mixture.bound(steps, more * at)[0][0] >= here[0] * (1 - 1e-9)
+    assert replace(mixture, delta=delta / 2).bound(steps, at)[0][0] >= here[0]
 
 
 @given(
@@ -69,37 +96,45 @@ def test_the_bound_grows_with_range_variance_and_confidence(b, v, delta, wider, 
 def test_a_larger_declared_range_never_lowers_the_bound(b, share, wider, planned):
     v = np.array([share * planned * b**2])
     narrow, wide = rate_mixture(b, planned, 0.1), rate_mixture(wider * b, planned, 0.1)
-    assert wide.bound(wider * b, v)[0][0] >= narrow.bound(b, v)[0][0] * (1 - 1e-3)
+    squares = planned * b**2
+    above = wide.bound(Steps.within(wider * b, wider**2 * squares), v)[0][0]
+    assert above >= narrow.bound(Steps.within(b, squares), v)[0][0] * (1 - 1e-3)
 
 
 @pytest.mark.parametrize("envelope", [rate_mixture(2.0, 1000, 0.1), SymmetricEnvelope(0.4, 0.1)])
 def test_the_bound_is_concave_in_the_variance_and_its_slope_is_right(envelope):
     v = np.linspace(0.0, 4000.0, 2001)
-    u, slope = envelope.bound(2.0, v)
-    assert (np.diff(u, 2) <= 1e-9 * u.max()).all()
-    numeric = (envelope.bound(2.0, v[1:] + 1e-4)[0] - envelope.bound(2.0, v[1:] - 1e-4)[0]) / 2e-4
-    np.testing.assert_allclose(slope[1:], numeric, rtol=1e-4)
+    for steps in (Steps.within(2.0), Steps(2.0, 0.7, 4000.0), Steps(2.0, 2.0, 400.0)):
+        u, slope = envelope.bound(steps, v)
+        assert (np.diff(u, 2) <= 1e-9 * u.max()).all()
+        numeric = (envelope.bound(steps, v[1:] + 1e-3)[0] - envelope.bound(steps, v[1:] - 1e-3)[0]) / 2e-3
+        np.testing.assert_allclose(slope[1:], numeric, rtol=1e-4, atol=1e-8)
 
 
 @pytest.mark.parametrize("envelope", [rate_mixture(2.0, 1000, 0.1), rate_mixture(0.5, 50, 0.01), SymmetricEnvelope(0.4, 0.1)])
 @pytest.mark.parametrize("largest", [1e-3, 1.0, 300.0, 4000.0])
-def test_affine_bounds_are_above_the_square_everywhere(envelope, largest):
+@pytest.mark.parametrize("observed", [1.0, 0.1])
+def test_affine_bounds_are_above_the_square_everywhere(envelope, largest, observed):
     b = 2.0 if not isinstance(envelope, RateMixture) or envelope.rates.max() * 2.0 < 1 else 0.5
-    squared = SquaredEnvelope(envelope, b, largest)
+    steps = Steps(b, observed * b, 50 * b**2)
+    squared = SquaredEnvelope(envelope, steps, largest)
     dense = np.concatenate([[0.0], np.geomspace(1e-12 * largest, largest, 30_000)])
-    above = envelope.bound(b, dense)[0] ** 2
+    above = envelope.bound(steps, dense)[0] ** 2
     for affine in (squared.at(0.0), squared.chord(), *(squared.touching(largest * t) for t in (1e-6, 1e-3, 0.1, 1.0))):
         assert (affine.level + affine.rate * dense >= above * (1 - 1e-10)).all()
         gap = affine.level + affine.rate * dense - above
-        assert gap.min() <= 1e-3 * above.max()  # and it touches, up to the grid
+        assert gap.min() <= 0.01 * above.max()  # and it touches, up to the grid, which is coarse where U bends
 
 
 def test_a_bound_of_more_knowledge_is_lower():
-    """A smaller largest variance gives lower levels at the same rate."""
-    mixture = rate_mixture(2.0, 1000, 0.1)
-    wide, narrow = SquaredEnvelope(mixture, 2.0, 4000.0), SquaredEnvelope(mixture, 2.0, 40.0)
+    """A smaller largest variance gives lower levels at the same rate, and so do smaller steps in the data."""
+    mixture, steps = rate_mixture(2.0, 1000, 0.1), Steps.within(2.0, 4000.0)
+    wide, narrow = SquaredEnvelope(mixture, steps, 4000.0), SquaredEnvelope(mixture, steps, 40.0)
+    seen = SquaredEnvelope(mixture, replace(steps, observed=0.5), 40.0)
     for rate in (0.0, 1.0, 5.0, 12.0):
         assert narrow.at(rate).level <= wide.at(rate).level * (1 + 1e-6)
+        assert seen.at(rate).level <= narrow.at(rate).level * (1 + 1e-6)
+    assert seen.at(1.0).level < 0.9 * narrow.at(1.0).level
 
 
 def test_the_mixture_is_near_the_best_single_rate():
@@ -108,7 +143,7 @@ def test_the_mixture_is_near_the_best_single_rate():
     mixture = rate_mixture(b, n, 0.1)
     for v in (1e-3, 0.3, 9.0, 90.0, 900.0, 2000.0):
         oracle = min(empirical_bernstein(v, b, rate, 0.1) for rate in np.geomspace(0.01, 0.98, 400) / b)
-        found = float(mixture.bound(b, np.array([v]))[0][0])
+        found = float(mixture.bound(Steps.within(b), np.array([v]))[0][0])
         assert oracle <= found <= 1.5 * oracle
 
 
@@ -122,7 +157,6 @@ def test_the_gamma_exponential_mixture_is_above_every_oracle_rate(v, rho, b, del
 
 def test_gamma_exponential_normalization():
     """E over the mixing density of exp(l s - psi_E(l b) v / b^2), by quadrature."""
-    from scipy.integrate import quad
     from scipy.special import gammainc, gammaln
 
     b, rho, v, delta = 0.7, 5.0, 12.0, 0.1

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from accountable_ope.programs.envelope import Steps
 from accountable_ope.radii.envelope import RateMixture, SymmetricEnvelope, rate_mixture
 from accountable_ope.radii.martingale import (
     azuma,
@@ -27,6 +28,7 @@ from accountable_ope.radii.martingale import (
 DELTA = 0.3
 STEPS = 3000
 WALKS = 6000
+ONE = Steps.within(1.0)
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ BOUNDS = {
     "azuma": Bound(fixed_time),
     "azuma-anytime": Bound(lambda n: np.array([v * math.sqrt(azuma_anytime(int(v), 2.0, 1.0, DELTA, 200)) for v in n])),
     "gaussian mixture": Bound(lambda n: np.sqrt(gaussian_mixture(n, 20.0, DELTA))),
-    "symmetric": Bound(lambda n: SymmetricEnvelope(20.0, DELTA).bound(math.inf, n)[0]),
+    "symmetric": Bound(lambda n: SymmetricEnvelope(20.0, DELTA).bound(Steps.within(math.inf), n)[0]),
     "one rate": Bound(one_rate),
-    "rate mixture": Bound(lambda n: RateMixture(np.geomspace(0.03, 0.12, 12), np.full(12, 1 / 12), DELTA).bound(1.0, n)[0]),
+    "rate mixture": Bound(lambda n: RateMixture(np.geomspace(0.03, 0.12, 12), np.full(12, 1 / 12), DELTA).bound(ONE, n)[0]),
     "gamma-exponential mixture": Bound(gamma_mixture),
     "self-normalized": Bound(directions),
 }
@@ -113,7 +115,7 @@ def test_directions_that_depend_on_the_past(chance):
         bad[0] |= length > width
         bad[1] |= length**2 > gaussian_mixture(np.array(step / 4), rho, delta)
         if step % 10 == 0:
-            bad[2] |= length > mixture.bound(1.0, variance)[0]
+            bad[2] |= length > mixture.bound(Steps(1.0, max(chance, 1 - chance), float(step)), variance)[0]
     for count in bad.sum(axis=1):
         assert binom.sf(count - 1, trials, delta) > 1e-6, count
 
@@ -123,5 +125,5 @@ def test_symmetry_is_needed():
     rng, n, trials, chance = np.random.default_rng(5), 100, 4000, 0.01
     noise = np.where(rng.uniform(size=(trials, n)) < chance, 1 - chance, -chance)
     total, variance = np.abs(noise.sum(axis=1)), (noise**2).sum(axis=1)
-    bound, _ = SymmetricEnvelope(1e-3, 0.1).bound(math.inf, variance)
+    bound, _ = SymmetricEnvelope(1e-3, 0.1).bound(Steps.within(math.inf), variance)
     assert (total > bound).mean() > 0.15

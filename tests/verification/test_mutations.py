@@ -19,6 +19,7 @@ SURVIVES = {
     r"\.certificates\[\d\]\.(upper|lower)\.status": "that a bound is not known to be tight claims less",
     r"\.certificates\[\d\]\.(upper|lower)\.constraints\[\d+\]\.origin\..*": "names the same constraint",
     r"\.certificates\[\d\]\.(upper|lower)\.point.*": "another point of the set",
+    r"\.certificates\[\d\]\.tightening\.rounds\[[1-9]\]\.steps\[\d\]\.observed": "a larger step claims less; the data tell",
     r"\.certificates\[\d\]\.tightening\.steps.*": "another proof of the same range and variance",
     r"\.certificates\[\d\]\.(least_norm|least_loss)_terms.*": "another proof of the same number, or one without its zeros",
     r"\.certificates\[\d\]\.tightening\.rate": "with the identification that follows from it",

@@ -124,10 +124,12 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
         b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
         known.append(constraints.known(b, variances, _steps(constraints, before, claimed, b)))
     if part.rounds:
-        first = [each.observed for each in part.rounds[0].steps]
+        first = part.rounds[0].steps
         require(len(first) == len(evidence), "its rounds do not fit their proofs")
         for claim, steps in zip(first, known[0].steps, strict=True):
-            near(claim, steps.observed, "the largest step before the first round")
+            near(claim.observed, steps.observed, "the largest step before the first round")
+            near(claim.largest, steps.largest, "the largest possible step before the first round")
+            near(claim.squares, steps.squares, "the squared widths before the first round")
     settled = []
     for claimed, proved in zip(part.rounds, known, strict=True):
         # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
