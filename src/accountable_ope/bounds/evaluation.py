@@ -280,7 +280,8 @@ class Evaluation:
     def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False) -> Member:
         """One class as a radius needs it."""
         against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
-        return replace(self.member(index, rescaled=rule.follows_variance), no_cut=against)
+        # Factors of rows are made for one number of rows.
+        return replace(self.member(index, rescaled=rule.follows_variance and not growing), no_cut=against)
 
     def _refuse_index(self, index: int) -> None:
         if not 0 <= index < len(self.classes):

@@ -119,7 +119,7 @@ def tighten(
         widths.append(_keep(best, goals, solved, inside))
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.steps))
+        history.append(_round(feasible, known))
         last = len(here) < 2 or number + 1 == rounds or _crossed(best) or _settled_at(widths)
         if not last:
             step, variances = _shrink(setting, here, hints.variances)
@@ -140,6 +140,10 @@ def tighten(
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
     return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
+
+
+def _round(feasible: ConstraintSet, known: KnownBounds) -> Round:
+    return Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.variances, known.steps)
 
 
 def _keep(

@@ -115,8 +115,8 @@ def _psi(rates: FloatArray, a: float) -> FloatArray:
     """psi_E(l a) / a^2 = l^2 sum_k (l a)^k / (k + 2); the series where l a is small."""
     x = rates * a
     series = rates**2 * sum((x**k / (k + 2) for k in range(6)), np.zeros(len(x)))
-    exact = (-np.log1p(-x) - x) / np.maximum(a, 1e-300) ** 2
-    return np.where(x < 1e-3, series, exact)
+    small = x < 1e-3
+    return np.where(small, series, (-np.log1p(-x) - x) / (1.0 if small.all() else a) ** 2)
 
 
 @dataclass(frozen=True)
