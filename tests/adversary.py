@@ -120,9 +120,7 @@ def transitions(logged: list[tuple]) -> aope.Transitions:
 SOME_ROWS = transitions([(0, TOSS, 1.0, 2, True, 0), (0, TOSS, 0.0, 2, True, 1)])
 
 
-def allowed_by(
-    game: Game, rule: RadiusRule, rows: int, delta: float, factor: float = 1.0, *, cut: bool = False
-) -> Boundary:
+def allowed_by(game: Game, rule: RadiusRule, rows: int, delta: float, factor: float = 1.0, *, cut: bool = False) -> Boundary:
     """What `factor` times the radius allows to ||S_j||^2, computed once for every number of rows and variance.
 
     cut: half of delta is that of a cut.

@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 
 import accountable_ope as aope
+import bandit_log
 from accountable_ope.classes import function_class
 from accountable_ope.environments import PlantedMDP
 
@@ -65,7 +66,7 @@ RESULTS = {
     "certified, looked at while it grows": lambda: aope.evaluate(problem(), features=MDP.features(), kernel=KERNEL).bound(
         planned=1000
     ),
-    "certified, weights of propensities": lambda: of_a_bandit(),
+    "certified, weights of propensities": lambda: bandit_log.evaluated(bandit_log.logged(0)).bound(),
     "symmetric": lambda: bound("symmetric", symmetric_noise=True),
     "empirical-bernstein": lambda: bound("empirical-bernstein"),
     "two classes": lambda: bound("azuma", [MDP.features(), WRONG]),

@@ -22,6 +22,7 @@ from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_feat
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.problem import with_propensities
+from accountable_ope.problem.step_knowledge import NOTHING_KNOWN
 from accountable_ope.radii import cut as cut_module
 from accountable_ope.radii.bounded_weights import bounded_weights
 from accountable_ope.radii.no_cut import NoCut
@@ -103,7 +104,7 @@ class Case:
     radius: str = "azuma"
     chosen: aope.Choice = BEFORE_THE_DATA
     planned: int | None = None
-    knowledge: aope.StepKnowledge = aope.StepKnowledge()
+    knowledge: aope.StepKnowledge = NOTHING_KNOWN
     propensities: bool = False
 
     @property
@@ -145,6 +146,8 @@ def anywhere(states, actions):
 
 def moved(states, actions):
     return np.full(len(states), 0.5)
+
+
 CASES = {
     "plain": case(),
     "declared endless": case(terminates=False),
@@ -324,7 +327,6 @@ OTHERS = {
 }
 
 
-
 @contextmanager
 def no_other_weights() -> Iterator[None]:
     """Which weights are best is a matter of few rows here: those of propensities are the only ones."""
@@ -334,7 +336,7 @@ def no_other_weights() -> Iterator[None]:
 
     with (
         mock.patch.object(cut_module, "bounded_weights", offered),
-        mock.patch.object(cut_module, "fitted_weights", lambda *given: None),
+        mock.patch.object(cut_module, "fitted_weights", return_value=None),
     ):
         yield
 

@@ -1,7 +1,7 @@
 """The default radius with its cut, against loggers that know both martingales; the number of rows is fixed, and delta .5 or .1.
 
-Half of delta is the kernel's and half the cut's. One logger of `adversary.py` plays against the first, another against the second:
-it lets the first rows pass, which choose the weights, reads weights and rate as the analyst will make them, and tosses until the
+Half of delta is the kernel's and half the cut's. One logger of `adversary.py` plays against the first, one against the second: it
+lets the first rows pass, which choose the weights, reads weights and rate as the analyst will make them, and tosses until the
 weighted sum is beyond what the cut allows. As in test_adversary.py, 200 logs each are judged by the event of the true Q, and
 intervals are solved at the logs nearest to the boundary. Half of the cut's width, weights that know their own row, and a share of
 delta that is spent twice are caught by the same judgment.
