@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from every_result import DATA, KERNEL, MDP, bound, problem, result
 FOURIER = aope.RandomFourier(3)
 
 
+@cache
 def certified() -> Record:
     return bound("certified", FOURIER).record()
 

@@ -139,7 +139,7 @@ def verify_interval(interval: Interval) -> Verification:
         with threadpool_limits(limits=1, user_api="blas"):  # small matrices: threads only get in each other's way
             verification = verify_record(record_of(interval))
             wrong = _differences(interval, verification) if verification.valid else []
-    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:  # of parts that do not fit together
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of parts that do not fit together
         return Verification(False, f"Not proved: its parts do not fit together ({error}).")
     return Verification(False, f"Not proved: {wrong[0]} is not what follows.") if wrong else verification
 
