@@ -20,6 +20,7 @@ from scipy.stats import binomtest
 import accountable_ope as aope
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.problem.statements import Guarantee
+from accountable_ope.radii.no_cut import why_no_cut
 from accountable_ope.radii.registry import RULES, Approach, RadiusRule
 from crossing import Boundary, boundary_of
 
@@ -119,11 +120,14 @@ def transitions(logged: list[tuple]) -> aope.Transitions:
 SOME_ROWS = transitions([(0, TOSS, 1.0, 2, True, 0), (0, TOSS, 0.0, 2, True, 1)])
 
 
-def allowed_by(game: Game, rule: RadiusRule, rows: int, delta: float, factor: float = 1.0) -> Boundary:
-    """What `factor` times the radius allows to ||S_j||^2, computed once for every number of rows and variance."""
+def allowed_by(game: Game, rule: RadiusRule, rows: int, delta: float, factor: float = 1.0, *, cut: bool = False) -> Boundary:
+    """What `factor` times the radius allows to ||S_j||^2, computed once for every number of rows and variance.
+
+    cut: half of delta is that of a cut.
+    """
     largest = game.problem(SOME_ROWS).ranges.residual_bound
     observed = max(max(p, 1 - p) for p in game.coins)
-    boundary = boundary_of(scaled(rule, factor), rows, delta / 2 if rule.cut else delta, largest, observed)
+    boundary = boundary_of(scaled(rule, factor), rows, delta / 2 if cut else delta, largest, observed)
     known: dict[tuple[int, float], float] = {}
 
     def allowed(j: int, variance: float) -> float:
@@ -164,14 +168,18 @@ def margin(
     rule: RadiusRule,
     delta: float,
     planned: int | None = None,
-    kernel: aope.kernels.Kernel = TABULAR,
+    *,
+    anchored: bool = False,
 ) -> float:
     """The share of what the radius allows that the loss of the true Q leaves; negative where the event behind the interval fails.
 
-    No class enters: on the event the interval of every class that holds Q holds the value, whatever the program does.
+    No class enters but for the weights of a cut, which aim at the value of functions of these four points: on the event the
+    interval of every class that holds Q holds the value, whatever the program does. anchored: of a class around an estimate,
+    which has no cut.
     """
-    evaluation = aope.evaluate(problem, features=POINTS, kernel=kernel, anchor=game.q)
-    member = evaluation.member(0)
+    evaluation = aope.evaluate(problem, features=POINTS, kernel=TABULAR, anchor=game.q)
+    against = why_no_cut(problem, evaluation.classes[0], anchored=anchored, growing=planned is not None)
+    member = replace(evaluation.member(0), no_cut=against)
     split = aope.radii.split_delta(delta, start_is_exact=problem.start_is_exact)
     none = np.zeros(member.system.dimension)
     left = []

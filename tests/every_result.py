@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 
 import accountable_ope as aope
+import bandit_log
 from accountable_ope.classes import function_class
 from accountable_ope.environments import PlantedMDP
 
@@ -23,7 +24,7 @@ def problem(starts: aope.StartStates = MDP.starts, **changes: object) -> aope.Pr
     return aope.Problem(DATA, starts, MDP.policy, aope.Assumptions(**facts))
 
 
-def bound(radius: str, features: object = None, *, pointwise: bool = False, **changes: object) -> aope.Interval:
+def bound(radius: str, features: object = None, *, pointwise: bool | None = None, **changes: object) -> aope.Interval:
     chosen = MDP.features() if features is None else features
     return aope.bound_value(problem(**changes), features=chosen, kernel=KERNEL, radius=radius, pointwise=pointwise)
 
@@ -61,7 +62,11 @@ RESULTS = {
     "wild, relative norm": lambda: bound("wild", norm_bound=aope.RelativeNorm(2.0)),
     "certified, refuted": lambda: bound("certified", norm_bound=1e-3),
     "azuma, refuted": lambda: bound("azuma", norm_bound=1e-3),
-    "certified-cut": lambda: bound("certified-cut"),
+    "certified, boxes on average": lambda: bound("certified", pointwise=False),
+    "certified, looked at while it grows": lambda: aope.evaluate(problem(), features=MDP.features(), kernel=KERNEL).bound(
+        planned=1000
+    ),
+    "certified, weights of propensities": lambda: bandit_log.evaluated(bandit_log.logged(0)).bound(),
     "symmetric": lambda: bound("symmetric", symmetric_noise=True),
     "empirical-bernstein": lambda: bound("empirical-bernstein"),
     "two classes": lambda: bound("azuma", [MDP.features(), WRONG]),

@@ -6,10 +6,12 @@ what is never printed.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,12 +22,17 @@ from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_feat
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.problem import with_propensities
-from accountable_ope.radii.premises import BEFORE_THE_DATA
+from accountable_ope.problem.step_knowledge import NOTHING_KNOWN
+from accountable_ope.radii import cut as cut_module
+from accountable_ope.radii.bounded_weights import bounded_weights
+from accountable_ope.radii.no_cut import NoCut
+from accountable_ope.radii.premises import BEFORE_THE_DATA, WEIGHTS, CutWords, cut_remarks
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text()
 
 MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=10)
+LOGGED = with_propensities(DATA, MDP.behavior)
 UNPAID = aope.Transitions(DATA.states, DATA.actions, np.zeros(len(DATA)), DATA.next_states, episodes=DATA.episodes)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False)
 BOX = (np.full(2, -9.0), np.full(2, 9.0))
@@ -97,10 +104,13 @@ class Case:
     radius: str = "azuma"
     chosen: aope.Choice = BEFORE_THE_DATA
     planned: int | None = None
+    knowledge: aope.StepKnowledge = NOTHING_KNOWN
+    propensities: bool = False
 
     @property
     def problem(self) -> aope.Problem:
-        return aope.Problem(self.data, self.starts, self.policy, replace(FACTS, **dict(self.facts)))
+        facts = replace(FACTS, **dict(self.facts))
+        return aope.Problem(self.data, self.starts, self.policy, facts, self.knowledge, self.propensities)
 
     @property
     def classes(self) -> dict[str, object]:
@@ -108,7 +118,7 @@ class Case:
 
 
 def case(*applies: str, **changes: object) -> Case:
-    fields = {"radius", "data", "starts", "policy", "chosen", "planned"}
+    fields = {"radius", "data", "starts", "policy", "chosen", "planned", "knowledge", "propensities"}
     facts = tuple((name, value) for name, value in changes.items() if name not in fields)
     usual = {"fixed-size"} - ({"fixed-size"} if "planned-size" in applies else set())
     ending = set() if "terminates" in applies else {"endless"}
@@ -125,6 +135,19 @@ VECTORS = aope.Transitions(
     DATA.states, MDP.policy.action_vectors[DATA.actions], DATA.rewards, DATA.next_states, episodes=DATA.episodes
 )
 SAMPLE = aope.StartStates(MDP.starts.states, exact=False)
+LOOSE = aope.StartStates(MDP.starts.states, MDP.starts.weights, fixed=False)
+FAR = aope.TerminalRegion.inside([50.0, 50.0], [60.0, 60.0])
+CUT = ("cut", "fixed-starts")
+
+
+def anywhere(states, actions):
+    return states - 9.0, states + 9.0
+
+
+def moved(states, actions):
+    return np.full(len(states), 0.5)
+
+
 CASES = {
     "plain": case(),
     "declared endless": case(terminates=False),
@@ -139,9 +162,28 @@ CASES = {
     "no norm bound": case("rounding", norm_bound=None),
     "relative norm": case("rounding", norm_bound=aope.RelativeNorm(2.0)),
     "relative norm that counts": case("rounding", "asymptotic", norm_bound=aope.RelativeNorm(2.0), radius="wild"),
-    "state box": case("state-box", state_box=BOX, radius="certified"),
+    "state box": case("state-box", *CUT, state_box=BOX, radius="certified"),
     "state box, another radius": case(state_box=BOX),
-    "cut": case("cut", "fixed-starts", radius="certified-cut"),
+    "cut": case(*CUT, radius="certified"),
+    "start states of the log": case(starts=LOOSE, radius="certified"),
+    "propensities": case(*CUT, "propensities", data=LOGGED, propensities=True, radius="certified"),
+    "propensities, another radius": case(data=LOGGED, propensities=True),
+    "a region": case(
+        "terminates", "terminal-region", *CUT, radius="certified", knowledge=aope.StepKnowledge(terminal_region=FAR)
+    ),
+    "a region, another radius": case("terminates", knowledge=aope.StepKnowledge(terminal_region=FAR)),
+    "a reach": case("reach", *CUT, radius="certified", knowledge=aope.StepKnowledge(reach=anywhere)),
+    "a reach into a region": case(
+        "terminates",
+        "terminal-region",
+        "reach",
+        radius="empirical-bernstein",
+        knowledge=aope.StepKnowledge(terminal_region=FAR, reach=anywhere),
+    ),
+    "one step, a function": case(
+        "one-step-range", radius="empirical-bernstein", knowledge=aope.StepKnowledge(one_step_range=moved)
+    ),
+    "one step, a function, another radius": case(knowledge=aope.StepKnowledge(one_step_range=moved)),
     "symmetric": case("symmetric-noise", symmetric_noise=True, radius="symmetric"),
     "symmetric, another radius": case(symmetric_noise=True),
     "wild": case("asymptotic", radius="wild"),
@@ -150,6 +192,7 @@ CASES = {
     "misfit": case(misfit=0.1),
     "earlier rows": case("later-rows", chosen=aope.Choice(20)),
     "planned": case("planned-size", radius="azuma-anytime", planned=100),
+    "planned, without a cut": case("planned-size", radius="certified", planned=100),
     "planned for nothing": case(radius="azuma", planned=100),
 }
 
@@ -166,7 +209,7 @@ def monitored(asked: Case) -> object:
     if facts.terminates is None and facts.horizon is None and not facts.terminal_reward:
         facts = replace(facts, terminates=False)
     radius = "azuma-anytime" if asked.radius == "azuma" else asked.radius
-    question = aope.Question(asked.starts, asked.policy, facts)
+    question = aope.Question(asked.starts, asked.policy, facts, asked.knowledge)
     return aope.Monitor(question, features=FEATURES, kernel=KERNEL, radius=radius, planned=100).update(asked.data)
 
 
@@ -205,7 +248,7 @@ def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Cal
 
 
 OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
-FEW = ("plain", "random rewards", "terminal", "sample", "earlier rows", "cut")
+FEW = ("plain", "random rewards", "terminal", "sample", "earlier rows", "cut", "propensities")
 ASYMPTOTIC = tuple(
     name for name in OF_A_PROBLEM if CASES[name].radius == "azuma" and name not in ("misfit", "earlier rows", "relative norm")
 )
@@ -228,13 +271,13 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         tuple(
             name
             for name in OF_A_PROBLEM
-            if name not in ("cut", "wild", "earlier rows", "one step, another radius") and "relative" not in name
+            if name not in ("wild", "earlier rows", "one step, another radius") and "relative" not in name
         ),
     ),
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
         in_rkhs,
-        tuple(name for name in OF_A_PROBLEM if name not in ("cut", "wild", "no norm bound") and "relative" not in name),
+        tuple(name for name in OF_A_PROBLEM if name not in ("wild", "no norm bound") and "relative" not in name),
     ),
     "bound_by_finite_features": (
         of_few_features,
@@ -252,10 +295,10 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
 }
 
 OTHERS = {
-    ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm"}),
-    ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm"}),
+    ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
+    ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
     ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),
-    ("bound_average_reward", "cut"): (average(radius="certified-cut", norm_bound=1.0), {"norm", "cut"}),
+    ("bound_average_reward", "no cut"): (average(radius="empirical-bernstein", norm_bound=1.0), {"norm"}),
     ("bound_average_reward", "wild"): (average(radius="wild", norm_bound=1.0), {"norm", "asymptotic"}),
     ("bound_average_reward", "symmetric"): (
         average(radius="symmetric", norm_bound=1.0, symmetric_noise=True),
@@ -267,9 +310,9 @@ OTHERS = {
     ),
     ("bound_average_reward", "random rewards"): (
         average(value_span=1.0, norm_bound=1.0, reward_noise=False),
-        {"norm", "value-span"},
+        {"norm", "value-span", "cut"},
     ),
-    ("bound_average_reward", "drawn actions"): (average("drawn actions", norm_bound=1.0), {"norm", "drawn-actions"}),
+    ("bound_average_reward", "drawn actions"): (average("drawn actions", norm_bound=1.0), {"norm", "drawn-actions", "cut"}),
     ("importance_sampling_interval", "betting"): (weighted("betting"), set()),
     ("importance_sampling_interval", "hcope"): (weighted("hcope"), set()),
     ("importance_sampling_interval", "doubly robust"): (weighted("betting", "doubly-robust"), set()),
@@ -283,13 +326,29 @@ OTHERS = {
     ),
 }
 
+
+@contextmanager
+def no_other_weights() -> Iterator[None]:
+    """Which weights are best is a matter of few rows here: those of propensities are the only ones."""
+
+    def offered(*given):
+        return bounded_weights(*given) if len(given) == 4 else None
+
+    with (
+        mock.patch.object(cut_module, "bounded_weights", offered),
+        mock.patch.object(cut_module, "fitted_weights", return_value=None),
+    ):
+        yield
+
+
 PAIRS = [(result, name) for result, (_, cases) in ASKED.items() for name in cases] + list(OTHERS)
 
 
 @cache
 def printed(result: str, name: str) -> tuple[aope.Statement, ...]:
     ask, given = OTHERS[result, name][0] if (result, name) in OTHERS else ASKED[result][0], CASES.get(name, CASES["plain"])
-    found = ask(given).premises
+    with no_other_weights() if given.propensities else nullcontext():
+        found = ask(given).premises
     assert all(each.kind.value == "premise" for each in found)
     return tuple(found)
 
@@ -338,6 +397,21 @@ def test_the_page_lists_nothing_that_is_never_printed():
     for name, (_, sentences) in premises().items():
         for sentence in sentences:
             assert any(sentence.fullmatch(text) for text in texts[name]), f"{name}: {sentence.pattern} is never printed"
+
+
+def test_remarks_are_those_of_the_page():
+    """Each with its reason, and none beside them."""
+    found = [
+        *cut_remarks([CutWords(kind, 10) for kind in WEIGHTS], [None] * len(WEIGHTS)),
+        *(each.statement for each in NoCut),
+    ]
+    rows = [(name.strip("`"), reason.strip("`"), text) for name, reason, text in table_after("Beside its premises")]
+    listed = {(name, reason, sentence) for name, reason, text in rows for sentence in text.split(" / ")}
+    printed = {
+        (each.name, dict(each.parameters).get("reason", ""), each.text.replace("first 10 rows", "first ... rows"))
+        for each in found
+    }
+    assert printed == listed
 
 
 def test_a_circumstance_is_named_where_it_is_needed():

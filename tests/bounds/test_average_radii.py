@@ -24,7 +24,7 @@ MDP, TARGET = chain(3, discount=0.5), np.array([[0.2, 0.8]] * 3)
 POLICY = MDP.policy(TARGET)
 GRID = aope.TabularFeatures.grid(np.arange(3.0), np.arange(2.0))
 TRUTH = MDP.average_reward(TARGET)
-NEW = ("certified", "certified-cut", "empirical-bernstein", "self-normalized", "symmetric", "wild")
+NEW = ("certified", "empirical-bernstein", "self-normalized", "symmetric", "wild")
 KERNEL = aope.Tabular()
 
 
@@ -69,7 +69,7 @@ def test_certified_is_the_default() -> None:
     assert aope.bound_average_reward(DATA, POLICY, facts, features=GRID, kernel=KERNEL).radius.name == "certified"
 
 
-@pytest.mark.parametrize("radius", ["certified", "certified-cut", "self-normalized"])
+@pytest.mark.parametrize("radius", ["certified", "self-normalized"])
 def test_half_of_the_intervals_may_miss_and_no_more(radius: str) -> None:
     trials = 200 if radius == "self-normalized" else 50
     covered = sum(TRUTH in bound(radius, draw(seed), delta=0.5) for seed in range(trials))
@@ -88,9 +88,10 @@ def test_every_radius_says_something_is_checked_and_is_read_again(radius: str, t
 
 
 def test_following_the_variance_pays() -> None:
-    widths = {name: result(name).upper - result(name).lower for name in ("certified", "certified-cut")}
-    azuma = bound("azuma")
-    assert widths["certified-cut"] < 0.8 * widths["certified"] < 0.5 * (azuma.upper - azuma.lower)
+    """And so does the cut: `empirical-bernstein` has none."""
+    assert result("certified").certificates[0].cut is not None
+    widths = [result(name).width for name in ("certified", "empirical-bernstein")]
+    assert widths[0] < 0.8 * widths[1] < 0.5 * bound("azuma").width
 
 
 def test_a_span_that_is_far_too_large_is_tightened() -> None:
@@ -104,7 +105,7 @@ def test_a_span_that_is_far_too_large_is_tightened() -> None:
     assert np.ptp((TARGET * q.reshape(3, 2)).sum(axis=1)) <= rounds[-1].residual_bound
 
 
-@pytest.mark.parametrize("radius", ["certified", "certified-cut", "empirical-bernstein", "symmetric"])
+@pytest.mark.parametrize("radius", ["certified", "empirical-bernstein", "symmetric"])
 def test_the_true_q_meets_every_constraint_and_range(radius: str) -> None:
     part = result(radius).certificates[0]
     truth = np.append(relative_q(), TRUTH - 0.5)
@@ -140,7 +141,7 @@ def test_a_range_over_an_ellipsoid_is_that_of_its_functions_and_no_average_moves
 
 
 @pytest.mark.parametrize("scale", [1e-3, 50.0])
-@pytest.mark.parametrize("radius", ["certified", "certified-cut"])
+@pytest.mark.parametrize("radius", ["certified", "empirical-bernstein"])
 def test_shift_and_scale(radius: str, scale: float) -> None:
     one = result(radius)
     moved = aope.Transitions(DATA.states, DATA.actions, scale * (DATA.rewards + 3), DATA.next_states, episodes=DATA.episodes)
@@ -230,9 +231,9 @@ def names(interval: aope.Interval) -> set[str]:
 
 
 def test_premises_are_those_of_the_radius() -> None:
-    plain = names(result("certified"))
+    plain = names(result("empirical-bernstein"))
     assert plain == {"order", "rewards", "average", "value-span", "class", "span", "kernel", "fixed-size"}
-    assert names(result("certified-cut")) - plain == {"cut"}  # the objective is fixed, no start states were
+    assert names(result("certified")) - plain == {"cut"}  # the objective is fixed, no start states were
     assert names(result("symmetric")) - plain == {"symmetric-noise"}
     assert names(result("wild")) - plain == {"asymptotic"}
     for radius in ("azuma", "certified"):
@@ -274,7 +275,6 @@ def test_forged_covers_objectives_and_declarations_are_refused(tmp_path) -> None
     ("radius", "changes", "message"),
     [
         ("symmetric", {"symmetric_noise": False}, "`radius` symmetric needs `symmetric_noise=True`"),
-        ("certified-cut", {"features": aope.KernelSections(KERNEL), "norm_bound": 1.0}, "no later row decides"),
         (
             "wild",
             {"features": aope.KernelSections(KERNEL), "norm_bound": 1.0},
@@ -303,7 +303,7 @@ def test_wild_needs_more_rows_than_features() -> None:
         bound("wild", DATA.rows(slice(0, 6)))
 
 
-@pytest.mark.parametrize("radius", ["certified", "certified-cut"])
+@pytest.mark.parametrize("radius", ["certified", "empirical-bernstein"])
 @pytest.mark.parametrize("low", [0.1, -3.7, 1e5])
 def test_too_few_rows_are_vacuous_and_checked(radius: str, low: float) -> None:
     few = DATA.rows(slice(0, 8))

@@ -72,7 +72,7 @@ def test_an_evaluation_around_an_estimate_does_not_lose_it():
     assert study.at("delta", 0.2).premises[-1] and "Q minus the given estimate" in " ".join(texts(study.baseline.premises))
 
 
-@pytest.mark.parametrize("radius", ["azuma", "certified-cut", "wild"])
+@pytest.mark.parametrize("radius", ["azuma", "hoeffding", "wild"])
 def test_a_plan_does_not_make_a_radius_hold_at_all_times(radius):
     evaluation = aope.evaluate(problem(), features=MDP.features(), kernel=KERNEL)
     assert "fixed-size" in {each.name for each in evaluation.bound(radius, planned=500).premises}
@@ -142,13 +142,15 @@ def test_an_estimate_with_an_impossible_residual_is_rejected():
         assert aope.diagnose(MDP.q, asked, **given).verdict.name == "CONSISTENT"
 
 
-def test_a_cut_is_refused_where_coordinates_look_at_all_rows():
-    with pytest.raises(aope.InvalidInput, match="weights that no later row decides"):
-        aope.bound_value(problem(), features=aope.KernelSections(KERNEL, 20), kernel=KERNEL, radius="certified-cut")
-    names = {
-        each.name for each in aope.bound_value(problem(), features=MDP.features(), kernel=KERNEL, radius="certified-cut").premises
-    }
-    assert "fixed-starts" in names
+def test_there_is_no_cut_where_coordinates_look_at_all_rows():
+    sections, plain = (
+        aope.bound_value(problem(), features=features, kernel=KERNEL)
+        for features in (aope.KernelSections(KERNEL, 20), MDP.features())
+    )
+    assert sections.certificates[0].cut is None and sections.remarks[0].parameter("reason") == "coordinates"
+    assert plain.certificates[0].cut is not None
+    premises = [{each.name for each in found.premises} for found in (sections, plain)]
+    assert "cut" not in premises[0] and {"cut", "fixed-starts"} <= premises[1]
 
 
 def test_one_landmark_is_enough():

@@ -76,34 +76,31 @@ def planted(**changes):
     return replace(aope.Problem(DATA, MDP.starts, MDP.policy, FACTS), **changes)
 
 
-def test_every_path_to_a_cut_is_predictable_or_refused():
-    sections = aope.KernelSections(aope.Gaussian(1.0), 20)
-    refused = "no later row decides"
-    for features in (sections, [MDP.features(), sections]):
-        with pytest.raises(aope.InvalidInput, match=refused):
-            aope.bound_value(planted(), features=features, kernel=KERNEL, radius="certified-cut")
-        with pytest.raises(aope.InvalidInput, match=refused):
-            aope.evaluate(planted(), features=features, kernel=KERNEL).bound("certified-cut")
-        with pytest.raises(aope.InvalidInput, match=refused):
-            aope.diagnose(lambda s, a: np.ones(len(s)), planted(), features=features, kernel=KERNEL, radius="certified-cut")
-    with pytest.raises(aope.InvalidInput, match=refused):
-        aope.correct(lambda s, a: np.ones(len(s)), planted(), features=sections, kernel=KERNEL, radius="certified-cut")
-    with pytest.raises(aope.InvalidInput, match=refused):
-        aope.bound_rkhs(planted(), landmarks=20, radius="certified-cut")
+def reasons(result):
+    """Why there is no cut, for each of the classes that have none."""
+    assert all((part.cut is None) != (part.basis.no_cut is None) for part in result.certificates)
+    return [None if part.basis.no_cut is None else part.basis.no_cut.name for part in result.certificates]
+
+
+def test_every_path_to_a_cut_is_predictable_or_has_none():
+    sections, kernel = aope.KernelSections(aope.Gaussian(1.0), 20), {"kernel": KERNEL}
+    assert reasons(aope.bound_value(planted(), features=sections, **kernel)) == ["COORDINATES"]
+    both = aope.evaluate(planted(), features=[MDP.features(), sections], **kernel).bound()
+    assert reasons(both) == [None, "COORDINATES"] and {each.name for each in both.remarks} == {"cut", "no-cut"}
+    assert "fixed-starts" in names(both)  # the class that has one needs it
+    assert reasons(aope.bound_rkhs(planted(), landmarks=20)) == ["COORDINATES"]
+    estimate = q_columns(lambda s, a: np.ones(len(s)), planted().experience)
+    for features in (MDP.features(), sections):
+        assert reasons(aope.diagnose(estimate, planted(), features=features, **kernel).interval) == ["ANCHORED"]
     asked = aope.Problem(drawn_log(), aope.StartStates([[0.0]]), Draws(), FACTS)
-    with pytest.raises(aope.InvalidInput, match=refused):
-        aope.bound_value(asked, features=aope.RandomFourier(3), kernel=KERNEL, radius="certified-cut")
+    assert reasons(aope.bound_value(asked, features=aope.RandomFourier(3), **kernel)) == ["POLICY"]
     question = aope.Question(MDP.starts, MDP.policy, replace(FACTS, terminates=False))
-    with pytest.raises(aope.InvalidInput, match="is fitted anew"):
-        aope.Monitor(question, features=MDP.features(), kernel=KERNEL, radius="certified-cut", planned=500)
+    looked = aope.Monitor(question, features=MDP.features(), **kernel, planned=500).update(DATA)
+    assert reasons(looked.interval) == ["GROWING"]
     facts = aope.AverageReward(reward_range=(0, 1), norm_bound=0.5)
-    with pytest.raises(aope.InvalidInput, match=refused):
-        aope.bound_average_reward(DATA, MDP.policy, facts, features=sections, kernel=KERNEL, radius="certified-cut")
-    selected, _ = aope.bound_selected(planted(), candidates=Candidates(5, keep=1), radius="certified-cut")
-    diagnosed = aope.diagnose(
-        lambda s, a: np.ones(len(s)), planted(), features=MDP.features(), kernel=KERNEL, radius="certified-cut"
-    )
-    assert "fixed-starts" in names(selected) & names(diagnosed.interval)
+    assert reasons(aope.bound_average_reward(DATA, MDP.policy, facts, features=sections, **kernel)) == ["COORDINATES"]
+    selected, _ = aope.bound_selected(planted(), candidates=Candidates(5, keep=1))
+    assert reasons(selected) == [None] and "fixed-starts" in names(selected)
 
 
 def test_an_anchor_does_not_enter_the_weights_of_a_cut():
@@ -117,9 +114,12 @@ def test_an_anchor_does_not_enter_the_weights_of_a_cut():
 def test_where_start_states_must_be_fixed_and_where_not():
     """The event of a radius without a cut is about Q alone; the sandwich judges the error at the start states themselves."""
     ready = aope.evaluate(planted(), features=MDP.features(), kernel=KERNEL)
-    for radius in ("azuma", "certified", "self-normalized", "wild"):
+    for radius in ("azuma", "empirical-bernstein", "self-normalized", "wild"):
         assert "fixed-starts" not in names(ready.bound(radius))
-    assert "fixed-starts" in names(ready.bound("certified-cut"))
+    assert "fixed-starts" in names(ready.bound("certified"))
+    assert "fixed-starts" not in names(ready.bound("certified", planned=700))
+    loose = planted(starts=aope.StartStates(MDP.starts.states, MDP.starts.weights, fixed=False))
+    assert "fixed-starts" not in names(aope.bound_value(loose, features=MDP.features(), kernel=KERNEL))
     assert "fixed-starts" in names(aope.bounds.sandwich_interval(planted(), features=MDP.features(), kernel=KERNEL))
     assert "fixed-starts" not in names(aope.bounds.anderson_rubin_interval(planted(), features=MDP.features(), kernel=KERNEL))
     sampled = planted(starts=aope.StartStates(MDP.starts.states, exact=False))
@@ -141,17 +141,17 @@ def test_start_states_that_follow_the_errors_break_the_sandwich_and_not_the_cert
         at_grid = features(np.column_stack([grid, np.zeros((30, 1))]))
         fit = np.linalg.lstsq(features(np.column_stack([states, actions])), data.rewards, rcond=None)[0]
         worst = int(np.argmax(np.abs(at_grid @ (fit - theta))))
-        problem = aope.Problem(data, aope.StartStates(grid[worst : worst + 1]), policy, facts)
+        problem = aope.Problem(data, aope.StartStates(grid[worst : worst + 1], fixed=False), policy, facts)
         ready = aope.evaluate(problem, features=features, kernel=aope.Gaussian(0.3))
         value = float(at_grid[worst] @ theta)
         missed += value not in aope.bounds.sandwich.sandwich_of(ready, 0.1)
-        outside += value not in ready.bound("certified")
+        interval = ready.bound("certified")
+        outside += value not in interval
+        assert reasons(interval) == ["STARTS"]  # said to be fixed they would be outside of what a cut rests on
     assert missed >= 8 and outside == 0  # 4 of 40 are allowed
 
 
-@pytest.mark.parametrize(
-    "radius", ["hoeffding", "azuma", "certified", "certified-cut", "self-normalized", "wild", "azuma-anytime"]
-)
+@pytest.mark.parametrize("radius", ["hoeffding", "azuma", "certified", "self-normalized", "wild", "azuma-anytime"])
 def test_every_result_says_that_the_number_of_rows_was_fixed(radius):
     ready = aope.evaluate(planted(), features=MDP.features(), kernel=KERNEL)
     assert "fixed-size" in names(ready.bound(radius))

@@ -76,7 +76,7 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
         "finite-sample",
         "Truth (known for this dataset): 1.37",
         "The behavior policy itself, to beat: 0.46",
-        "The lower end of `certified` is not above it",
+        "The lower end of `certified` is above it",
         "Assumed",
         "all recomputed and valid",
     ):

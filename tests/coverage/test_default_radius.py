@@ -1,11 +1,12 @@
-"""The default radius judged end to end: `bound_value` as it is called without naming a radius, at delta = .5.
+"""The default radius judged end to end: `bound_value` as it is called without naming a radius, at delta = .5; or without its cut.
 
 What can be refuted here. The default radius wastes much of delta in ordinary families, where half of it would still cover; there
 the claim itself is tested, and only a gross error shows. Where it wastes least, the logger knows the radius: it tosses a fair
 coin until the sum is where the radius (or half of it) would miss, then pulls an arm that pays 1/2 for sure. The event behind the
 radius holds for all n at once, so what was reached is kept until the end of the data. How often the interval must miss is then
 known exactly, as a sum over paths, and a binomial test compares: too many misses, or too few, mean that the radius in use is
-not the one of the theorem. A level of half the size is caught, which is shown below.
+not the one of the theorem. A level of half the size is caught, which is shown below. All this is so without a cut, that is of
+data that may grow; with one, half of delta is the cut's, and the logger plays against the half of the kernel.
 """
 
 from dataclasses import dataclass, replace
@@ -34,11 +35,12 @@ class StopAtRadius:
     """A fair coin until ||S_j||^2 is beyond `factor` times what the default radius allows, then a sure arm."""
 
     factor: float
+    delta: float = DELTA
 
     def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
         coins = rng.integers(2, size=n).astype(np.float64)
         j = np.arange(1, n + 1)
-        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n)(n, j / 4)
+        crossed = np.cumsum(coins - 0.5) ** 2 > stop_at(self.factor, n, self.delta)(n, j / 4)
         tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
         sure = j > tosses
         return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
@@ -47,18 +49,18 @@ class StopAtRadius:
 HONEST = radius_rule(DEFAULT_RADIUS)
 
 
-def stop_at(factor: float, n: int):
+def stop_at(factor: float, n: int, delta: float = DELTA):
     """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use.
 
     Sure rows count among the widths of all n rows. No residual of the truth is larger than a half, and none of the functions that
     are left beside it larger than .6, which is what the rounds of the program can know.
     """
-    honest = boundary_of(HONEST, n, DELTA, observed=0.6)
+    honest = boundary_of(HONEST, n, delta, observed=0.6)
     return lambda j, variance: factor * TOLERANCE * honest(n, variance)
 
 
-def stopper(factor: float) -> Family:
-    return replace(early_stopper(), name=f"stopper-{factor:g}", draw=StopAtRadius(factor))
+def stopper(factor: float, delta: float = DELTA) -> Family:
+    return replace(early_stopper(), name=f"stopper-{factor:g}", draw=StopAtRadius(factor, delta))
 
 
 def as_a_user(evaluation, delta):
@@ -66,9 +68,16 @@ def as_a_user(evaluation, delta):
     return bound_value(evaluation.problem, features=evaluation.classes, kernel=evaluation.kernel, delta=delta)
 
 
-def trials_of(family: Family, trials: int) -> tuple[Trial, ...]:
-    """Called like a user does, without a radius; in this process, so that the radius may be replaced."""
-    default = IntervalMethod("default", Guarantee.FINITE_SAMPLE, as_a_user)
+def while_it_grows(evaluation, delta):
+    """At one of many looks: the radius holds at all of them, and there is no cut."""
+    found = evaluation.bound(delta=delta, planned=ROWS)
+    assert [each.name for each in found.remarks] == ["no-cut"]
+    return found
+
+
+def trials_of(family: Family, trials: int, method=while_it_grows) -> tuple[Trial, ...]:
+    """Called without a radius, and in this process, so that the radius may be replaced."""
+    default = IntervalMethod("default", Guarantee.FINITE_SAMPLE, method)
     return run_trials([family], [ROWS], chosen=[default], trials=trials, delta=DELTA, workers=1)
 
 
@@ -98,9 +107,15 @@ def test_the_default_radius_misses_as_often_as_it_must(factor, trials):
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_the_default_radius_covers(name):
-    table = trials_of(family_named(name), 15)
+    table = trials_of(family_named(name), 15, as_a_user)
     assert believable(sum(row.covered for row in table), len(table), DELTA)
     assert {row.status for row in table} == {"OK"}
+
+
+def test_the_default_radius_covers_a_coin_that_is_tossed_until_it_looks_extreme():
+    """Against the kernel's half of delta, with the cut."""
+    table = trials_of(stopper(1.0, DELTA / 2), 40, as_a_user)
+    assert believable(sum(row.covered for row in table), len(table), DELTA)
 
 
 def test_half_of_the_radius_is_caught(monkeypatch):

@@ -235,9 +235,11 @@ def test_it_pays_with_noisy_rewards():
     facts = aope.Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=1.5 * MDP.norm)
     problem = aope.Problem(DATA, MDP.starts, MDP.policy, facts)
     options = {"kernel": KERNEL, "features": MDP.features()}
-    plain, cut = (aope.bound_value(problem, radius=r, **options) for r in ("certified", "certified-cut"))
+    ready = aope.evaluate(problem, **options)
+    plain, cut = ready.bound(planned=len(DATA)), ready.bound()
     assert cut.lower <= MDP.value <= cut.upper
     assert cut.upper - cut.lower < 0.8 * (plain.upper - plain.lower)
+    assert plain.certificates[0].cut is None and cut.certificates[0].cut is not None
     assert cut.check()
     assert [one.name for one in cut.certificates[0].tightening.constraints.evidence] == ["kernel", "cut"]
     assert any("weights for later rows come from earlier ones" in line.text for line in cut.premises)
@@ -252,6 +254,7 @@ def test_a_tabular_kernel_and_unknown_episodes():
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
     problem = aope.Problem(data, mdp.starts(), policy, facts)
     options = {"kernel": aope.Tabular(), "features": features}
-    plain, cut = (aope.bound_value(problem, radius=r, **options) for r in ("certified", "certified-cut"))
+    ready = aope.evaluate(problem, **options)
+    plain, cut = ready.bound(planned=len(data)), ready.bound()
     assert cut.lower <= mdp.value(target) <= cut.upper
     assert cut.upper - cut.lower < plain.upper - plain.lower

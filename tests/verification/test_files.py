@@ -17,7 +17,7 @@ from accountable_ope.verification import load_record, verify_record
 from accountable_ope.verification.files import derived_schema, schema
 from every_result import RESULTS, result
 
-SOLVER = ("solver", "tightening", "extreme", "ellipsoid_ball", "multipliers", "pointwise", "cones", "spheres")
+SOLVER = ("solver", "tightening", "extreme", "ellipsoid_ball", "multipliers", "pointwise", "spheres")
 
 
 @pytest.fixture

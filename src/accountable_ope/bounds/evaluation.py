@@ -313,6 +313,7 @@ class Evaluation:
     @checked
     def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False) -> Member:
         """One class as a radius needs it."""
+        self._refuse_index(index)
         against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
         # Factors of rows are made for one number of rows.
         return replace(self.member(index, rescaled=rule.follows_variance and not growing), no_cut=against)
