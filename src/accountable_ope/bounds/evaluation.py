@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.no_cut import why_no_cut
-from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, counted_norm, value_premises
+from ..radii.premises import BEFORE_THE_DATA, VALUE_NORM, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..radii.row_scale import row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
@@ -249,6 +250,13 @@ class Evaluation:
             system = replace(system, row_scale=scale.factors)
             statistic = kernel_statistics([system], self.kernel, self.options)[0]
         facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
+        largest, note = UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0, ""
+        if facts.norm_bound is None and self.anchor is None:
+            # One-hot features: the coefficients are values, about their middle where a constant is free.
+            highest = 0.5 * ranges.span if function_class.intercept else max(map(abs, ranges.value))
+            implied = function_class.norm_of_values(highest + facts.misfit)
+            if 0 < implied < math.inf:
+                largest, note = implied, VALUE_NORM
         return Member(
             name=repr(function_class),
             system=system,
@@ -265,12 +273,13 @@ class Evaluation:
             ),
             box=value_box(system, ranges, facts.misfit),
             norm=facts.norm_bound,
-            largest_norm=UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0,
+            largest_norm=largest,
             misfit=facts.misfit,
             rounding=rounding_slack(system, statistic, problem),
             description=describe_class(function_class),
             listed=isinstance(function_class.feature_map, ListedFeatures),
             episodes=problem.data.episodes,
+            note=note,
             offered=problem.propensity_weights,
             row_ranges=of_rows,
             largest_scaled=None if scale is None else scale.largest,
@@ -280,7 +289,8 @@ class Evaluation:
     def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False) -> Member:
         """One class as a radius needs it."""
         against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
-        return replace(self.member(index, rescaled=rule.follows_variance), no_cut=against)
+        # Factors of rows are made for one number of rows.
+        return replace(self.member(index, rescaled=rule.follows_variance and not growing), no_cut=against)
 
     def _refuse_index(self, index: int) -> None:
         if not 0 <= index < len(self.classes):

@@ -74,7 +74,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
     steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
     history = () if tightening is None else tightening.rounds
-    rounds = tuple(RoundRecord(each.residual_bound, each.variance, _steps_records(each.steps)) for each in history)
+    rounds = tuple(RoundRecord(each.residual_bound, each.variances, _steps_records(each.steps)) for each in history)
     return ClassRecord(
         description=basis.description,
         nonnegative_kernel=basis.nonnegative_kernel,

@@ -114,15 +114,25 @@ class Evidence:
 
 def difference(squared: Quadratic, variance: Quadratic, rate: float) -> Quadratic:
     """squared - rate * variance."""
-    return Quadratic(squared.A - rate * variance.A, squared.a - rate * variance.a, squared.a0 - rate * variance.a0)
+    if rate == 0:
+        return squared
+    (A, a, a0), (B, b, b0) = squared.absolute, variance.absolute
+    sizes = (A + rate * B, a + rate * b, a0 + rate * b0)
+    return Quadratic(squared.A - rate * variance.A, squared.a - rate * variance.a, squared.a0 - rate * variance.a0, sizes)
 
 
 def with_unseen(q: Quadratic, coefficient: float) -> Quadratic:
     """One more variable, the norm s of what is unseen, with this coefficient of its square."""
-    m = len(q.a)
-    A = np.zeros((m + 1, m + 1))
-    A[:m, :m], A[m, m] = q.A, coefficient
-    return Quadratic(A, np.append(q.a, 0.0), q.a0)
+    A_size, a_size, a0_size = q.absolute
+    sizes = (_bordered(A_size, abs(coefficient)), np.append(a_size, 0.0), a0_size)
+    return Quadratic(_bordered(q.A, coefficient), np.append(q.a, 0.0), q.a0, sizes)
+
+
+def _bordered(A: FloatArray, corner: float) -> FloatArray:
+    m = len(A)
+    wide = np.zeros((m + 1, m + 1))
+    wide[:m, :m], wide[m, m] = A, corner
+    return wide
 
 
 def share_of_unseen(limit: float, missed: float, norm_bound: float) -> float:

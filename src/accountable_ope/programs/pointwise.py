@@ -120,7 +120,9 @@ class PointwiseRows:
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         weighted = weights[:, None] * features
         constant, limit = float(weights @ middle**2), float(weights @ half**2)
-        quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant)
+        sizes = np.abs(weighted)
+        magnitudes = (np.abs(features).T @ sizes, np.abs(middle) @ sizes, float(weights @ (np.abs(middle) + np.abs(low)) ** 2))
+        quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant, magnitudes)
         origin = RowsOrigin(features, low, high, weights)
         return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
 

@@ -17,9 +17,9 @@ from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
 from .envelope import Steps
 from .evidence import Evidence
-from .lagrangian import Constraint, lagrangian_value
+from .lagrangian import GENEROUS, Constraint, counted_value
 
-WELL_CONDITIONED = 1e-9
+WELL_CONDITIONED = 4e-9
 """An ellipsoid with a smaller pivot, in units of its diagonal, is not used for ranges."""
 
 
@@ -29,11 +29,13 @@ class Round:
 
     residual_bound: b, every |eps| at Q is at most this.
     variance:       V_n / n at Q is at most this, for the kernel.
+    variances:      V_n at Q is at most this, one number per evidence.
     steps:          what is known of the steps at Q, one entry per evidence.
     """
 
     residual_bound: float
     variance: float
+    variances: tuple[float, ...]
     steps: tuple[Steps, ...]
 
 
@@ -104,7 +106,7 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
         roots = [root_variance(evidence, each) for each in around]
         if proof is not None:
             constraints = feasible.constraints(squares, proof.rates, proof.boxes)
-            value, _ = lagrangian_value(evidence.variance_goal(), constraints, proof.multipliers)
+            value = counted_value(evidence.variance_goal(), constraints, proof.multipliers)
             roots.append(math.sqrt(max(-value, 0.0)))
         hidden = feasible.radius * evidence.missed[1] + evidence.gap[1] if any(evidence.missed) else evidence.gap[1]
         variances.append(min([before, *((root + hidden) ** 2 * evidence.count**2 for root in roots)]))
@@ -138,7 +140,8 @@ def root_variance(evidence: Evidence, around: Ellipsoid) -> float:
     half = solve_triangular(around.factor, B, lower=True, check_finite=False)
     turned = solve_triangular(around.factor, half.T, lower=True, check_finite=False)
     top = float(np.linalg.eigvalsh(0.5 * (turned + turned.T))[-1])
-    return math.sqrt(max(here, 0.0) + 1e-12 * m * size) + around.radius * math.sqrt(max(top, 0.0)) * (1 + 1e-9)
+    slack = GENEROUS * 1e-12 * m * size
+    return math.sqrt(max(here, 0.0) + slack) + around.radius * math.sqrt(max(top, 0.0)) * (1 + GENEROUS * 1e-9)
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:
@@ -158,7 +161,7 @@ def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]
             continue
         if float((np.diagonal(factor) ** 2 / np.diagonal(H)).min()) < WELL_CONDITIONED:
             continue  # rounding could move it; the set lies in the others all the same
-        size = sum(a * (abs(c.limit) + abs(c.quadratic.a0)) for c, a in used) + float(np.diagonal(H) @ center**2)
-        squared = room + float(h @ center) + 1e-12 * len(h) * size
-        ellipsoids.append(Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + 1e-9)))
+        size = sum(a * (abs(c.limit) + c.quadratic.absolute[2]) for c, a in used) + float(np.diagonal(H) @ center**2)
+        squared = room + float(h @ center) + GENEROUS * 1e-12 * len(h) * size
+        ellipsoids.append(Ellipsoid(center, factor, math.sqrt(max(squared, 0.0)) * (1 + GENEROUS * 1e-9)))
     return ellipsoids

@@ -22,6 +22,8 @@ class Quadratic:
         Symmetric.
     a : array (m,)
     a0 : float
+    magnitudes : tuple, optional
+        The sizes of the terms that were added up in A, a and a0, where something may have canceled.
 
     Examples
     --------
@@ -35,14 +37,15 @@ class Quadratic:
     A: FloatArray
     a: FloatArray
     a0: float
+    magnitudes: tuple[FloatArray, FloatArray, float] | None = None
 
     def __repr__(self) -> str:
         return f"Quadratic({len(self.a)} coefficients, {self.a0:.4g} at 0)"
 
     @cached_property
-    def absolute(self) -> tuple[FloatArray, FloatArray]:
-        """|A| and |a|, entry by entry."""
-        return np.abs(self.A), np.abs(self.a)
+    def absolute(self) -> tuple[FloatArray, FloatArray, float]:
+        """|A|, |a| and |a0|, entry by entry, of the terms that were added up in them."""
+        return (np.abs(self.A), np.abs(self.a), abs(self.a0)) if self.magnitudes is None else self.magnitudes
 
     @cached_property
     def sizes(self) -> tuple[FloatArray, FloatArray]:

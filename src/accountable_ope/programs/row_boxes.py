@@ -15,7 +15,7 @@ from .lagrangian import Constraint, RowsOrigin
 from .pointwise import PointwiseRows
 from .step_rows import StepRows
 
-LEAST_HALF = 1e-6
+LEAST_HALF = 1e-4
 """A residual that must be 0 is held to this share of its target and of the range of all, which keeps the program well scaled."""
 
 

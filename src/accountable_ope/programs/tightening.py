@@ -24,7 +24,7 @@ from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet, KnownBounds
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, difference
-from .lagrangian import Constraint, Role, lagrangian_value
+from .lagrangian import Constraint, Role, counted_value, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
 from .pointwise import Weighed, weigh_rows
 from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
@@ -119,7 +119,7 @@ def tighten(
         widths.append(_keep(best, goals, solved, inside))
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
-        history.append(Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.steps))
+        history.append(_round(feasible, known))
         last = len(here) < 2 or number + 1 == rounds or _crossed(best) or _settled_at(widths)
         if not last:
             step, variances = _shrink(setting, here, hints.variances)
@@ -136,10 +136,17 @@ def tighten(
     upper, lower = best
     if empty is None and upper is not None and lower is not None and _crossed(best):
         empty = _empty_from_ends(upper, lower)
+        if empty is None:  # they cross by no more than rounding
+            middle = 0.5 * (upper.bound - lower.bound)
+            upper, lower = replace(upper, bound=max(upper.bound, middle)), replace(lower, bound=max(lower.bound, -middle))
     tightening = Tightening(feasible, tuple(history), tuple(steps), rate, _identification(feasible.evidence[0], rate))
     if empty is not None:
         return _emptied(empty, upward), _emptied(empty, downward), tightening
     return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
+
+
+def _round(feasible: ConstraintSet, known: KnownBounds) -> Round:
+    return Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.variances, known.steps)
 
 
 def _keep(
@@ -333,7 +340,7 @@ def _smaller(after: KnownBounds, before: KnownBounds) -> bool:
 def _certificate(objective: FloatArray, solved: _Solved, inside: FloatArray) -> Certificate:
     """The bound, with a point of the set where the path of the solver ended near one."""
     point = _into_set(solved, inside)
-    bound = -solved.dual.bound
+    bound = -counted_value(Quadratic.linear(objective), solved.constraints, solved.dual.multipliers)
     size = abs(bound) + (0.0 if point is None else float(np.abs(objective) @ np.abs(point)))
     close = point is not None and bound - float(objective @ point) <= 1e-3 * size
     status = SolveStatus.OPTIMAL if close else SolveStatus.BOUND_ONLY
@@ -349,15 +356,17 @@ def _into_set(solved: _Solved, inside: FloatArray) -> FloatArray | None:
     return None
 
 
-def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate:
-    """Ends that cross: both sets of multipliers together prove that there is nothing between them."""
+def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate | None:
+    """Ends that cross: both sets of multipliers together prove that there is nothing between them; None: rounding hides it."""
     constraints = (*upper.constraints, *lower.constraints)
     multipliers = np.concatenate([upper.multipliers, lower.multipliers])
     first = next(j for j, (c, a) in enumerate(zip(constraints, multipliers, strict=True)) if c.role is Role.LOSS and a > 0)
     order = [first, *(j for j in range(len(constraints)) if j != first)]
     constraints = tuple(constraints[j] for j in order)
     multipliers = multipliers[order] / multipliers[first]
-    least, _ = lagrangian_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
+    least = counted_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
+    if not least > constraints[0].limit:
+        return None
     return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
 
 

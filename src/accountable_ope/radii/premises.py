@@ -286,7 +286,9 @@ def class_premises(
     premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
-        if part.note:
+        if part.note == VALUE_NORM:
+            text = f"{norm} <= {part.norm_bound:.4g}, which follows from the range of values at the listed points."
+        elif part.note:
             text = f"{norm} <= {part.norm_bound:.3g}, far above the values themselves ({part.note})."
         elif isinstance(facts.norm_bound, RelativeNorm):
             multiple = f"{facts.norm_bound.multiple:g} times what the least norm consistent with the data is proved to be"
@@ -309,6 +311,7 @@ def why_so_large(declared: float | RelativeNorm | None, least_norm: float | None
     return f"a multiple of the least norm bounds nothing here, since {why}"
 
 
+VALUE_NORM = "The norm bound follows from the range of values at the listed points."
 SPAN_NORM = "The norm bound follows from the span of Q over the listed points."
 
 

@@ -122,21 +122,32 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
             hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
             variances.append(min([largest, *((root + hidden) ** 2 * each.count**2 for root in roots)]))
         b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
-        known.append(constraints.known(b, variances, _steps(constraints, before, claimed, b)))
-    if part.rounds:
-        first = part.rounds[0].steps
-        require(len(first) == len(evidence), "its rounds do not fit their proofs")
-        for claim, steps in zip(first, known[0].steps, strict=True):
-            near(claim.observed, steps.observed, "the largest step before the first round")
-            near(claim.largest, steps.largest, "the largest possible step before the first round")
-            near(claim.squares, steps.squares, "the squared widths before the first round")
-    settled = []
-    for claimed, proved in zip(part.rounds, known, strict=True):
-        # What is reported may be wider than what is proved, within rounding; the constraints rest on what is reported.
-        near(claimed.residual_bound, proved.residual_bound, "the range of the residuals in a round")
-        near(claimed.variance, proved.variances[0] / evidence[0].count, "the variance in a round")
-        settled.append(proved)
-    return settled
+        known.append(_claimed(constraints, before, claimed, b, variances))
+    first, begun = part.rounds[0], known[0]
+    require(len(first.steps) == len(first.variances) == len(evidence), "its rounds do not fit their proofs")
+    near(first.residual_bound, begun.residual_bound, "the range of the residuals before the first round")
+    for claim, steps, variance, largest in zip(first.steps, begun.steps, first.variances, begun.variances, strict=True):
+        near(variance, largest, "the variance before the first round")
+        near(claim.observed, steps.observed, "the largest step before the first round")
+        near(claim.largest, steps.largest, "the largest possible step before the first round")
+        near(claim.squares, steps.squares, "the squared widths before the first round")
+    return known
+
+
+def _claimed(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float, variances: Sequence[float]) -> Known:
+    """What a certificate says of the next round, where that is no less than what is proved: later proofs rest on what it says."""
+    require(len(claimed.variances) == len(variances), "its rounds do not fit their proofs")
+    _no_less(claimed.residual_bound, b, "the range of the residuals in a round")
+    bound = min(claimed.residual_bound, before.residual_bound)
+    steps, found = _steps(constraints, before, claimed, bound), []
+    for claim, proved, last, each in zip(claimed.variances, variances, before.variances, steps, strict=True):
+        _no_less(claim, min(proved, each.squares), "the variance in a round")
+        found.append(min(claim, last, each.squares))
+    return Known(bound, tuple(found), tuple(steps))
+
+
+def _no_less(claimed: float, proved: float, what: str) -> None:
+    require(claimed >= proved * (1 - 1e-9), f"{what} is {proved:.9g}, not {claimed:.9g}")
 
 
 def _steps(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float) -> list[Steps]:

@@ -195,13 +195,13 @@ class StepsRecord:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """Known before a round: every |eps| at most residual_bound, V_n / n of the kernel at most variance.
+    """Known before a round: every |eps| at most residual_bound, V_n at most these, one number per martingale.
 
     steps: of |eps_i| sqrt(K(x_i, x_i)) (or |eps_i w_i|), one entry per martingale.
     """
 
     residual_bound: float
-    variance: float
+    variances: tuple[float, ...]
     steps: tuple[StepsRecord, ...]
 
 

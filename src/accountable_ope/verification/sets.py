@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges
-from ..radii.premises import SPAN_NORM, WEIGHTS, ClassWords, CutWords, why_so_large
+from ..radii.premises import SPAN_NORM, VALUE_NORM, WEIGHTS, ClassWords, CutWords, why_so_large
 from ..radii.registry import Approach, LossKind, RadiusRule, Rests, radius_rule
 from ..validation import FloatArray
 from . import theorems
@@ -105,7 +105,16 @@ def ball_radius(record: Record, part: ClassRecord, *, before_data: bool = False)
         return declared
     if isinstance(declared, RelativeNorm) and part.least_norm and not before_data:
         return declared.multiple * part.least_norm
-    return UNDECLARED * max(map(abs, ranges_of(record, part).value)) or 1.0
+    return _norm_of_values(record, part) or UNDECLARED * max(map(abs, ranges_of(record, part).value)) or 1.0
+
+
+def _norm_of_values(record: Record, part: ClassRecord) -> float:
+    """Of one-hot features, whose coefficients are values, about their middle where a constant is free; 0: nothing follows."""
+    if record.assumptions.norm_bound is not None or not part.listed or record.setting.anchored:
+        return 0.0
+    low, high = ranges_of(record, part).value
+    largest = 0.5 * (high - low) if not part.penalized.all() else max(abs(low), abs(high))
+    return math.sqrt(int(part.penalized.sum())) * (largest + record.assumptions.misfit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +153,11 @@ class ClassSet:
     def note(self) -> str:
         """Why the ball is what it is, where it was not declared."""
         if self.record.average is None:
-            return "" if self.larger is not None else why_so_large(self.record.assumptions.norm_bound, self.part.least_norm)
+            if self.larger is not None:
+                return ""
+            if _norm_of_values(self.record, self.part) > 0:
+                return VALUE_NORM
+            return why_so_large(self.record.assumptions.norm_bound, self.part.least_norm)
         values = relative_values(self.record.average, self.part, exact_policy=self.record.setting.exact_policy)
         return SPAN_NORM if values.follows else why_so_large(self.record.average.norm_bound, self.part.least_norm)
 
@@ -440,8 +453,8 @@ class ClassSet:
             raise Refuted("it bounds residuals row by row, and does not say what its coordinates miss")
         if averaged.missed is not None:
             half = half + self.radius * averaged.missed
-        # A residual that must be 0 is held to a millionth of its size, which keeps numbers apart.
-        return -averaged.offsets, np.maximum(half, 1e-6 * (np.abs(averaged.offsets) + b))
+        # A residual that must be 0 is held to a small share of its size, which keeps numbers apart.
+        return -averaged.offsets, np.maximum(half, 1e-4 * (np.abs(averaged.offsets) + b))
 
     @cached_property
     def _tables(self) -> dict[tuple[int, theorems.Steps, float], theorems.Squared]:

@@ -49,9 +49,10 @@ class Mixture:
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
     B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
-    largest; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6,
-    .25 and .15 of its weight. A cut gives .8 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times
-    it (at most .99 in these units), with .2, .6 and .2 of that.
+    largest; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight:
+    sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut gives .8
+    of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .99 in these units), with
+    .2, .6 and .2 of that.
     """
 
     prior: float
@@ -115,8 +116,8 @@ def _psi(rates: FloatArray, a: float) -> FloatArray:
     """psi_E(l a) / a^2 = l^2 sum_k (l a)^k / (k + 2); the series where l a is small."""
     x = rates * a
     series = rates**2 * sum((x**k / (k + 2) for k in range(6)), np.zeros(len(x)))
-    exact = (-np.log1p(-x) - x) / np.maximum(a, 1e-300) ** 2
-    return np.where(x < 1e-3, series, exact)
+    small = x < 1e-3
+    return np.where(small, series, (-np.log1p(-x) - x) / (1.0 if small.all() else a) ** 2)
 
 
 @dataclass(frozen=True)
