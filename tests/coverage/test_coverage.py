@@ -35,6 +35,8 @@ INFORMATIVE = {
     "greedy-bandit": 300,
     "fair-coin": 300,
     "early-stopper": 300,
+    "adversary": 300,
+    "bandit-logged": 300,
     "planted-60": 300,
     "regulator": 1000,
     "regulator-sampled": 300,
@@ -65,7 +67,7 @@ def test_every_finite_sample_radius_covers(name):
     assert not [row for row in rows if row.refuted]
 
 
-@pytest.mark.parametrize("name", ["bandit", "planted-60"])
+@pytest.mark.parametrize("name", ["bandit-logged", "planted-60"])
 def test_certified_covers_and_says_something(name):
     [row] = measure(family_named(name), 300, ["certified"], 12)
     assert not row.refuted, f"{row.covered} of {row.trials}"

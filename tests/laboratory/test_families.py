@@ -7,9 +7,18 @@ import pytest
 
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.errors import InvalidInput
-from accountable_ope.laboratory import FAMILY_NAMES, DataKind, early_stopper, families_named, family_named
+from accountable_ope.laboratory import (
+    FAMILY_NAMES,
+    DataKind,
+    early_stopper,
+    families_named,
+    family_named,
+    methods_named,
+    outcomes,
+)
 from accountable_ope.laboratory.continuous import LENGTH, planted_box
-from accountable_ope.laboratory.draws import Greedy, Pooled, Simulated, StopWhenExtreme
+from accountable_ope.laboratory.draws import Greedy, PlayAgainstRadius, Pooled, Recorded, Simulated, StopWhenExtreme
+from accountable_ope.laboratory.families import GROUPS, OTHERS, group_title
 from accountable_ope.problem.assumptions import value_ranges
 from accountable_ope.problem.contradictions import check_data
 from accountable_ope.problem.policy import state_action_points
@@ -20,9 +29,9 @@ def true_values(family, data):
     if isinstance(family.draw, Simulated):
         problem = family.draw.problem
         return problem.q(data.states, data.actions), problem.state_values(data.next_states)
-    if isinstance(family.draw, StopWhenExtreme):
+    if isinstance(family.draw, StopWhenExtreme | PlayAgainstRadius):
         return np.full(len(data), 0.5), np.full(len(data), 0.5)
-    mdp = family.draw.mdp
+    mdp = family.draw.draw.mdp if isinstance(family.draw, Recorded) else family.draw.mdp
     table = np.asarray(family.policy.probabilities(np.arange(len(mdp.start), dtype=float)[:, None]))
     q = mdp.q_values(table)
     before, after = data.states[:, 0].astype(int), data.next_states[:, 0].astype(int)
@@ -97,13 +106,13 @@ def test_declared_symmetry_is_true(name):
     for point in np.unique(points, axis=0):
         own = eps[(points == point).all(axis=1)]
         assert np.unique(np.abs(own).round(9)).size == 1
-        if np.abs(own[0]) > 1e-9 and name != "early-stopper":
+        if np.abs(own[0]) > 1e-9 and name not in ("early-stopper", "adversary"):
             assert abs((own > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(len(own))
 
 
 def test_there_are_symmetric_families_and_others():
     symmetric = {family.name for family in families_named() if family.symmetric}
-    assert symmetric == {"fair-steps", "fair-coin", "early-stopper"}
+    assert symmetric == {"fair-steps", "fair-coin", "early-stopper", "adversary"}
     assert {family.data_kind for family in families_named()} == set(DataKind)
     assert len(FAMILY_NAMES) >= 10
     assert {family.assumptions.discount for family in families_named()} >= {0.0, 0.5, 0.9, 0.95, 1.0}
@@ -118,6 +127,17 @@ def test_unknown_families_are_named():
     with pytest.raises(InvalidInput, match="`family` must be one of tabular-50, .* Got 'bogus'"):
         families_named(["bogus"])
     assert [family.name for family in families_named(["chain", "bandit", "chain"])] == ["chain", "bandit"]
+
+
+def test_every_family_is_in_one_group_and_a_group_names_its_families():
+    assert [name for group in GROUPS for name in group.families] == list(FAMILY_NAMES)
+    assert len(set(FAMILY_NAMES)) == len(FAMILY_NAMES)
+    assert not {group.name for group in GROUPS} & set(FAMILY_NAMES)
+    for group in GROUPS:
+        assert [family.name for family in families_named([group.name])] == list(group.families)
+        assert {group_title(name) for name in group.families} == {group.title}
+    assert group_title("one of my own") == OTHERS
+    assert [family.name for family in families_named(["fair-coin", "bandits"])] == ["fair-coin", "bandit", "bandit-logged"]
 
 
 def test_greedy_behavior_follows_the_rows_before():
@@ -155,6 +175,51 @@ def test_the_coin_is_left_when_its_sum_is_extreme():
             stopped += 1
             assert path[-1] > 5
     assert 10 < stopped < 50
+
+
+def test_the_adversary_stops_where_the_default_radius_is_beaten():
+    """It tosses until the cut's own sum of residuals is beyond what the cut allows, and the interval of that log misses."""
+    family, default = family_named("adversary"), methods_named(["certified"])
+    n, delta = 200, family.draw.delta
+    stopped, missed = 0, 0
+    for seed in range(200):
+        data = family.draw(np.random.default_rng(seed), n)
+        tosses = int((data.actions == 0).sum())
+        assert (data.actions[:tosses] == 0).all() and (data.rewards[tosses:] == 0.5).all()
+        if tosses < n:
+            stopped += 1
+            if stopped <= 4:
+                [found] = outcomes(family, data, default, delta, seed)
+                missed += not found.lower <= family.truth <= found.upper
+    assert 0.02 * 200 < stopped < delta * 200
+    assert missed >= 3
+
+
+def test_recorded_probabilities_are_those_of_the_behavior():
+    family = family_named("bandit-logged")
+    data = family.draw(np.random.default_rng(8), 4000)
+    assert family.problem(data, seed=0).propensity_weights is not None
+    for state in (0, 1):
+        for action in (0, 1):
+            here = (data.states[:, 0] == state) & (data.actions == action)
+            [recorded] = set(data.behavior_probability[here])
+            share = here.sum() / (data.states[:, 0] == state).sum()
+            assert share == pytest.approx(recorded, abs=5 * 0.5 / np.sqrt(2000))
+
+
+def test_what_is_known_of_steps_is_true_and_narrows():
+    family, plain = family_named("clinic-known"), family_named("clinic")
+    assert family.truth == plain.truth
+    data = family.draw(np.random.default_rng(9), 2000)
+    eps, points = residuals(family, data), state_action_points(data.states, data.actions, family.policy)
+    allowed = family.knowledge.step_ranges(data)
+    for point in np.unique(points, axis=0):
+        here = (points == point).all(axis=1)
+        assert np.ptp(eps[here]) <= allowed[here].min() + 1e-9
+    low, high = family.knowledge.boxes(data)
+    assert (low <= data.next_states).all() and (data.next_states <= high).all()
+    known, unknown = (outcomes(each, data, methods_named(["certified"]), 0.1, 9)[0] for each in (family, plain))
+    assert known.upper - known.lower < unknown.upper - unknown.lower
 
 
 def test_episodes_end_where_the_process_ends():

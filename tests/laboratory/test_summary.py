@@ -87,19 +87,33 @@ def test_all_intervals_empty_have_no_width():
     assert "empty" in markdown_tables([group])
 
 
-def test_markdown_shows_the_lowest_coverage_and_every_width():
+def test_markdown_shows_the_lowest_coverage_and_every_width_group_by_group():
     trials = [row(i, covered=i > 0, width=0.5) for i in range(10)]
     trials += [row(i, n=300, width=0.25, status="VACUOUS" if i else "OK") for i in range(10)]
-    trials += [row(i, method="hoeffding", status="VACUOUS", width=1.0) for i in range(10)]
+    trials += [row(i, method="wild", guarantee="asymptotic", status="VACUOUS", width=1.0) for i in range(10)]
+    trials += [row(i, delta=0.5, covered=i > 3, width=0.125) for i in range(10)]
+    trials += [row(i, family="bandit", width=0.75) for i in range(10)]
+    trials += [row(i, family="mine", width=0.75) for i in range(10)]
     text = markdown_tables(summarize(trials))
-    assert "| family | azuma | hoeffding |" in text
-    assert "| `chain` | 0.900 [0.555, 0.997] at 100 | 1.000 [0.692, 1.000] |" in text
-    assert "| `chain` | 100 | 0.5 | - |" in text
-    assert "|  | 300 | 0.25 (90% whole) |  |" in text
+    assert "| family | method | covered, 0.9 claimed | covered, 0.5 claimed | width, n = 100 | width, n = 300 |" in text
+    assert "| `chain` | azuma | 0.900 [0.555, 0.997] at 100 | 0.600 [0.262, 0.878] at 100 | 0.5 | 0.25 (90% whole) |" in text
+    assert "|  | wild \\* | 1.000 [0.692, 1.000] |  | - |  |" in text
+    titles = [line for line in text.splitlines() if line.startswith("### ")]
+    assert titles == ["### Finite states", "### Bandits, coins", "### Others"]
+    assert "10 data sets at every n" in text and "widths at delta = 0.1;" in text
+
+
+def test_the_page_says_how_many_claims_there_were_and_what_came_of_them():
+    fine = [row(i, covered=i > 0) for i in range(20)] + [row(i, method="wild", guarantee="asymptotic") for i in range(20)]
+    text = markdown_tables(summarize(fine))
+    assert "20 intervals with a finite-sample claim, in 1 cells of family, n, method and delta: 1 missed the truth" in text
+    assert "None of the claims was refuted." in text
 
 
 def test_a_refuted_claim_stands_out():
-    assert "**0.000 [0.000, 0.168] at 100**" in markdown_tables(summarize([row(i, covered=False) for i in range(20)]))
+    text = markdown_tables(summarize([row(i, covered=False) for i in range(20)]))
+    assert "**0.000 [0.000, 0.168] at 100**" in text
+    assert "**Refuted: azuma in `chain` at n = 100, delta = 0.1.**" in text and "None of" not in text
 
 
 def test_a_page_is_written_between_its_marks(tmp_path):

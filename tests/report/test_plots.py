@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from matplotlib.collections import PathCollection
 
 import accountable_ope as aope
 from accountable_ope.bounds.findings import Curve, Flip, FlipOutcome, Parameter
@@ -15,7 +16,7 @@ from accountable_ope.experiments.importance import LowerRow
 from accountable_ope.experiments.scale import QUICK
 from accountable_ope.laboratory.summary import Coverage
 from accountable_ope.problem.statements import Guarantee
-from accountable_ope.report.coverage_plot import STYLES, coverage_figure
+from accountable_ope.report.coverage_plot import APART, STYLES, coverage_figure
 from accountable_ope.report.experiment_plots import bounds_figure, estimates_figure, importance_figure
 from accountable_ope.report.monitor_plot import monitor_figure
 from accountable_ope.report.plots import new_figure, save_figure
@@ -63,26 +64,51 @@ def test_nothing_to_draw_is_refused(draw):
 # Coverage
 
 
-def coverage(family, method, n, delta=0.1):
-    return Coverage(family, "i.i.d.", method, "finite-sample", n, delta, 100, 95, 0.89, 0.98, 10 / n, 0.0, 0.0, 0.1)
+def coverage(family, method, n, *, delta=0.1, covered=95, whole=0.0):
+    low, high = covered / 100 - 0.03, min(1.0, covered / 100 + 0.03)
+    return Coverage(family, "i.i.d.", method, "finite-sample", n, delta, 100, covered, low, high, 10 / n, whole, 0.0, 0.1)
 
 
-def test_coverage_has_two_panels_per_family_and_one_legend():
-    rows = [
-        coverage(*cell) for cell in (("coin", "azuma", 100), ("coin", "azuma", 3000), ("chain", "wild", 100), ("a", "b", 100))
-    ]
-    figure = coverage_figure([*rows, coverage("fourth", "azuma", 100)])
+def dots(axes):
+    """(x, y) of all that is drawn as dots."""
+    drawn = [dot for dot in axes.collections if isinstance(dot, PathCollection)]
+    return sorted((round(float(x), 6), round(float(y), 6)) for dot in drawn for x, y in dot.get_offsets())
+
+
+def test_coverage_has_a_panel_per_group_and_a_dot_per_family_size_and_method():
+    rows = [coverage("chain", "azuma", 100), coverage("chain", "azuma", 1000), coverage("chain", "wild", 100, covered=96)]
+    figure = coverage_figure(
+        [*rows, coverage("bandit", "azuma", 100), coverage("mine", "azuma", 100), coverage("clinic", "azuma", 100)]
+    )
     shown = [axes for axes in figure.axes if axes.axison]
-    assert len(shown) == 8 and len(figure.axes) == 12
-    assert [axes.get_title("left") for axes in shown if axes.get_title("left")] == ["coin", "chain", "a", "fourth"]
-    assert legend(figure) == ["azuma", "wild", "b", "claimed, 0.9"]
-    assert ticks(figure.axes[3]) == ["100", "3k"]
-    with pytest.raises(aope.InvalidInput, match="of one delta"):
-        coverage_figure([*rows, coverage("coin", "azuma", 100, delta=0.2)])
+    assert [axes.get_title("left") for axes in shown] == ["finite states", "rare events, endings", "bandits, coins", "others"]
+    assert len(figure.axes) == 6
+    assert dots(shown[0]) == [(0.01, 0.95), (0.1, 0.95), (0.1, 0.96)]
+    assert legend(figure) == ["azuma", "wild", "claimed"]
+    assert [line.get_ydata()[0] for line in shown[0].lines] == [0.9]
 
 
-def test_lines_differ_in_color_and_in_grey():
-    assert len(STYLES) == len({style["color"] for style in STYLES}) == len({style["marker"] for style in STYLES})
+def test_several_deltas_have_a_line_of_panels_each():
+    cells = [(family, delta) for delta in (0.5, 0.1) for family in ("chain", "bandit")]
+    figure = coverage_figure([coverage(family, "azuma", 100, delta=delta) for family, delta in cells[:-1]])
+    assert [axes.get_ylabel() for axes in figure.axes] == ["covered (0.9 claimed)", "", "covered (0.5 claimed)", ""]
+    assert [axes.axison for axes in figure.axes] == [True, False, True, True]
+
+
+def test_dots_that_would_hide_each_other_lie_apart_and_others_where_they_are():
+    full = [coverage("chain", method, 100, covered=100) for method in ("azuma", "certified", "sandwich")]
+    [axes] = coverage_figure([*full, coverage("chain", "azuma", 1000, covered=99)]).axes
+    assert dots(axes) == [(0.01, 0.99), (0.1, 1.0), (0.1, 1.0 + APART), (0.1, 1.0 + 2 * APART)]
+
+
+def test_whole_ranges_and_what_is_refuted_are_marked():
+    figure = coverage_figure([coverage("chain", "azuma", 100, whole=0.8), coverage("fair-steps", "azuma", 300, covered=20)])
+    assert legend(figure) == ["azuma", "claimed", "hollow: most intervals are the whole range", "refuted"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["fair-steps"]
+
+
+def test_dots_differ_in_color_and_in_grey():
+    assert len(STYLES) == len({style.color for style in STYLES}) == len({style.marker for style in STYLES})
 
 
 # Monitor

@@ -24,6 +24,7 @@ from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.no_cut import why_no_cut
+from ..radii.plan import Plan
 from ..radii.premises import BEFORE_THE_DATA, VALUE_NORM, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
 from ..radii.row_scale import row_scale
@@ -82,7 +83,13 @@ class Evaluation:
 
     @checked
     def bound(
-        self, radius: str = DEFAULT_RADIUS, delta: float = 0.1, *, pointwise: bool | None = None, planned: int | None = None
+        self,
+        radius: str = DEFAULT_RADIUS,
+        delta: float = 0.1,
+        *,
+        pointwise: bool | None = None,
+        planned: int | None = None,
+        plans: Sequence[Plan | None] | None = None,
     ) -> Interval:
         """The interval at one radius.
 
@@ -99,6 +106,8 @@ class Evaluation:
             The number of rows at which a radius for all n at once is tightest; by default that at hand, which is a choice made
             before the data only if their number was. Where the same data are bounded while they grow, it must not change. A
             radius that holds at one number of rows has no use for it.
+        plans : sequence of Plan, optional
+            Rates and weights that were fixed for other assumptions on the same data (see `plans`), one per class.
 
         Returns
         -------
@@ -117,10 +126,26 @@ class Evaluation:
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
         members = [self.member_for(rule, index, growing=growing) for index in range(len(self.classes))]
+        if plans is not None:
+            members = [replace(member, plan=plan) for member, plan in zip(members, plans, strict=True)]
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
         return self.interval(ends, rule, split, setting)
+
+    @checked
+    def plans(self, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> tuple[Plan | None, ...]:
+        """Rates and weights that a radius fixes for these assumptions, one plan per class; None where it fixes none.
+
+        Intervals of other assumptions with these plans lie on one event: weaker assumptions never narrow them.
+        """
+        rule, problem = radius_rule(radius), self.problem
+        split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
+        members = [self.member_for(rule, index) for index in range(len(self.classes))]
+        if not rule.follows_variance:
+            return tuple(None for _ in members)
+        with single_threaded():
+            return tuple(rule.evidence(member, split.kernel, len(problem.data)).plan for member in members)
 
     def setting(self, planned: int, *, growing: bool = False, coefficient_variance: float | None = None) -> Setting:
         """What a result rests on beside data and assumptions."""

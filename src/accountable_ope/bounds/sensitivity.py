@@ -23,6 +23,7 @@ from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.problem import Problem
 from ..problem.statements import Statement, Status, premise
+from ..radii.plan import Plan
 from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level, vector, whole
@@ -70,11 +71,16 @@ class Study:
     @cached_property
     def baseline(self) -> Interval:
         """The interval at what was declared."""
-        return self.evaluation.bound(self.radius, self.delta)
+        return self.evaluation.bound(self.radius, self.delta, plans=self.plans)
+
+    @cached_property
+    def plans(self) -> tuple[Plan | None, ...]:
+        """Rates and weights, fixed for what was declared: all intervals lie on one event, and so are nested."""
+        return self.evaluation.plans(self.radius, self.delta)
 
     @checked
     def at(self, over: str | Parameter, value: float, progress: Progress | None = None) -> Interval:
-        """The interval with one thing changed, the same to the last digit as from `bound_value`."""
+        """The interval with one thing changed, on the event of what was declared (another discount has its own)."""
         facts, delta, evaluation = self.assumptions, self.delta, self.evaluation
         match parameter_named(over):
             case Parameter.NORM_BOUND:
@@ -89,7 +95,7 @@ class Study:
                 facts = replace(facts, discount=float(value))
                 if facts.discount != self.assumptions.discount:
                     return evaluation.again(evaluation.problem.assuming(facts), progress).bound(self.radius, delta)
-        return evaluation.assuming(facts).bound(self.radius, delta)
+        return evaluation.assuming(facts).bound(self.radius, delta, plans=self.plans)
 
     @checked
     def curve(self, over: str | Parameter, values: Sequence[float] | None = None, progress: Progress | None = None) -> Curve:

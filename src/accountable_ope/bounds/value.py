@@ -41,7 +41,7 @@ def bound_value(
     kernel : Kernel
         The test kernel.
     radius : str
-        One of the names in `accountable_ope.radii.RULES`, such as "certified", "azuma" or "certified-cut"; see docs/radii.md.
+        One of the names in `accountable_ope.radii.RULES`, such as "certified", "azuma" or "symmetric"; see docs/radii.md.
     delta : float
         Failure probability of the two-sided statement.
     pointwise : bool, optional

@@ -14,12 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import InvalidInput
-from ..laboratory import Coverage, families_named, methods_named, refuted, run_trials, stored_trials, summarize
+from ..laboratory import Coverage, Trial, families_named, methods_named, refuted, run_trials, stored_trials, summarize
+from ..laboratory.families import GROUPS
 from ..laboratory.page import check_page, write_page
 from ..laboratory.trials import DEFAULT_COUNTS
 from ..report.coverage_plot import coverage_figure
 from ..report.document import Document
-from .options import DELTA, OUTPUT, RADIUS, Delta, Workers, default_of
+from ..validation import probability_level
+from .options import DELTA, OUTPUT, RADIUS, Workers, default_of
 from .output import PlotOptions, check_folder, console, note, print_json, progress
 
 EXIT_REFUTED = 1
@@ -28,7 +30,7 @@ COUNTS = ", ".join(map(str, DEFAULT_COUNTS))
 
 def coverage(
     *,
-    family: Annotated[tuple[str, ...], Parameter(help="Family of problems, repeatable. Default: all of them.")] = (),
+    family: Annotated[tuple[str, ...], Parameter(help="Family of problems or group of families, repeatable. Default: all.")] = (),
     n: Annotated[tuple[int, ...], Parameter(name="--n", help="Number of transitions, repeatable.", show_default=COUNTS)] = (),
     trials: Annotated[int, Parameter(help="Data sets per family and n.")] = default_of(run_trials, "trials"),
     workers: Workers = None,
@@ -38,7 +40,9 @@ def coverage(
     ] = False,
     list_families: Annotated[bool, Parameter(name="--list", help="List the families and leave.")] = False,
     radius: Annotated[tuple[str, ...], Parameter(group=RADIUS, help="Radius, repeatable. Default: the whole ladder.")] = (),
-    delta: Delta = DELTA,
+    delta: Annotated[
+        tuple[float, ...], Parameter(group=RADIUS, help="Failure probability of the two-sided statement, repeatable.")
+    ] = (DELTA,),
     markdown: Annotated[
         Path | None, Parameter(group=OUTPUT, help="Write the tables between the marks of this Markdown page.")
     ] = None,
@@ -49,32 +53,37 @@ def coverage(
         _print_families(output.as_json)
         return 0
     chosen, problems = methods_named(radius or None), families_named(family or None)
+    levels = tuple(dict.fromkeys(probability_level(level) for level in delta))
     if markdown is not None:
         check_page(markdown)
     output.check(others={"--markdown": markdown})
     if not stored:
         check_folder("--out", out)
+    table: list[Trial] = []
     if stored:
         if out is None:
             raise InvalidInput("--stored needs --out, the folder that holds the trials.")
-        table = stored_trials(out, problems, n or None, chosen if radius else None, delta)
+        for level in levels:
+            table += stored_trials(out, problems, n or None, chosen if radius else None, level)
     else:
         with progress(output.as_json) as phase:
-            table = run_trials(
-                problems,
-                n or DEFAULT_COUNTS,
-                chosen=chosen,
-                trials=trials,
-                delta=delta,
-                workers=workers,
-                folder=out,
-                report=phase("data sets"),
-            )
+            for level in levels:
+                table += run_trials(
+                    problems,
+                    n or DEFAULT_COUNTS,
+                    chosen=chosen,
+                    trials=trials,
+                    delta=level,
+                    workers=workers,
+                    folder=out,
+                    report=phase("data sets" if len(levels) == 1 else f"data sets, delta = {level:g}"),
+                )
     rows = summarize(table)
     if output.as_json:
         print_json(coverage_document(rows))
     else:
-        print_coverage(console(), rows)
+        for level in levels:
+            print_coverage(console(), [row for row in rows if row.delta == level])
     output.draw(lambda: coverage_figure(rows))
     if markdown is not None:
         write_page(markdown, rows)
@@ -150,5 +159,7 @@ def _print_families(as_json: bool) -> None:
         rows = [(family.name, family.data_kind.value, family.description, family.truth) for family in families]
         print_json({"families": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
+    for group in GROUPS:
+        console().print(f"Group [bold]{group.name}[/]: {', '.join(group.families)}")
     for family in families:
         console().print(f"[bold]{family.name}[/] ({family.data_kind.value}): {family.description}")

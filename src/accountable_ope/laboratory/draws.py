@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from math import ceil, sqrt
+from functools import cache
+from math import ceil, log, sqrt
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ..environments.tabular import TabularMDP
 from ..errors import InvalidInput
+from ..problem.policy import DiscretePolicy
+from ..problem.propensities import with_propensities
 from ..problem.transitions import Transitions, first_rows
-from ..validation import FloatArray
+from ..programs.envelope import Steps
+from ..radii.earlier_rows import block_edges
+from ..radii.envelope import cut_mixture
+from ..radii.registry import KERNEL_SHARE
+from ..validation import BoolArray, FloatArray, frozen
 
 
 @runtime_checkable
@@ -36,12 +43,24 @@ class Simulator(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Independent:
-    """Independent transitions of a finite MDP, states and actions uniform."""
+    """Independent transitions of a finite MDP, states uniform, actions too unless there is a behavior table."""
 
     mdp: TabularMDP
+    behavior: FloatArray | None = None
 
     def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
-        return self.mdp.sample_iid(n, rng)
+        return self.mdp.sample_iid(n, rng, self.behavior)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Data of another draw, with the probabilities that the behavior policy gave to its actions."""
+
+    draw: Draw
+    behavior: DiscretePolicy
+
+    def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
+        return with_propensities(self.draw(rng, n), self.behavior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +163,53 @@ class StopWhenExtreme:
 
     def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
         coins = rng.integers(2, size=n).astype(np.float64)
-        crossed = np.abs(np.cumsum(coins - 0.5)) > self.boundary * sqrt(n)
-        tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
-        sure = np.arange(n) >= tosses
-        return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
+        return _tossed_until(coins, np.abs(np.cumsum(coins - 0.5)) > self.boundary * sqrt(n))
+
+
+BEYOND = 1.02
+"""How far beyond a boundary: a program bounds the square of an envelope a little from above."""
+
+LARGEST_RESIDUAL = 0.55
+"""That of the true Q is a half; of the other functions that an interval still holds, a little more."""
+
+
+@dataclass(frozen=True)
+class PlayAgainstRadius:
+    """The same coin and the same sure arm; the logger knows the default radius, n and the delta at which it will be used.
+
+    After the first rows the cut of that radius weighs all tosses alike. So the logger keeps count of the cut's own martingale,
+    M_j = sum of (reward - 1/2) over the tosses from there on, and tosses until |M_j| is beyond what the cut allows at the
+    variance j / 4. Then it pulls the sure arm, whose residual is 0: the interval is made of the martingale at its worst moment.
+    """
+
+    delta: float
+
+    def __call__(self, rng: np.random.Generator, n: int) -> Transitions:
+        coins = rng.integers(2, size=n).astype(np.float64)
+        crossed = np.zeros(n, dtype=bool)
+        edges = block_edges(n, 2)
+        if edges:
+            later = coins[edges[0] :]
+            crossed[edges[0] :] = np.abs(np.cumsum(later - 0.5)) > BEYOND * cut_allows(len(later), self.delta)
+        return _tossed_until(coins, crossed)
+
+
+@cache
+def cut_allows(count: int, delta: float) -> FloatArray:
+    """What the cut of the default radius allows to |M_j|, j = 1, ..., count, where all residuals of the true Q are a half."""
+    share = (1 - KERNEL_SHARE) * delta
+    rate = sqrt(8 * log(2 / share) / count)  # that which the first rows choose, about
+    # Theorem A has a small part in it; its sum of squared ranges counts all rows, a little more than were tossed.
+    steps = Steps(1.0, LARGEST_RESIDUAL, float(count))
+    return np.asarray(frozen(cut_mixture(1.0, rate, count, share).bound(steps, np.arange(1, count + 1) / 4)[0]))
+
+
+def _tossed_until(coins: FloatArray, crossed: BoolArray) -> Transitions:
+    """The coin up to the first row that is marked, and the sure arm after it."""
+    n = len(coins)
+    tosses = int(np.argmax(crossed)) + 1 if crossed.any() else n
+    sure = np.arange(n) >= tosses
+    return Transitions(np.zeros((n, 1)), sure.astype(np.int64), np.where(sure, 0.5, coins), np.zeros((n, 1)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from ..kernels.kernel import Kernel
 from ..problem.assumptions import Assumptions
 from ..problem.policy import Policy, SampledPolicy
 from ..problem.problem import Problem
+from ..problem.step_knowledge import NOTHING_KNOWN, StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from .draws import Draw
 
@@ -45,6 +46,10 @@ class Family:
         A class that holds Q within the declared norm bound.
     draw : Draw
         (generator, n) -> n transitions.
+    knowledge : StepKnowledge
+        What is known of single steps; nothing by default.
+    propensities : bool
+        Whether the data record the probabilities of the logged actions, and may be weighed by them.
 
     Examples
     --------
@@ -65,6 +70,8 @@ class Family:
     kernel: Kernel
     features: FeatureMap
     draw: Draw
+    knowledge: StepKnowledge = NOTHING_KNOWN
+    propensities: bool = False
 
     @property
     def symmetric(self) -> bool:
@@ -86,4 +93,4 @@ class Family:
         policy = self.policy
         if isinstance(policy, SampledPolicy):
             policy = replace(policy, seed=seed + 1)  # not the stream that drew the data
-        return Problem(data, starts, policy, self.assumptions)
+        return Problem(data, starts, policy, self.assumptions, self.knowledge, self.propensities)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..environments.tabular import TabularMDP, bandit, chain, clinic, random_tab
 from ..kernels.kernel import Tabular
 from ..problem.assumptions import Assumptions
 from ..validation import FloatArray
-from .draws import Draw, Episodes, Greedy, Independent, Pooled, StopWhenExtreme
+from .draws import Draw, Episodes, Greedy, Independent, PlayAgainstRadius, Pooled, Recorded, StopWhenExtreme
 from .family import DataKind, Family
 
 LENGTH = 50
@@ -184,6 +185,17 @@ def patients(discount: float) -> Family:
     )
 
 
+def known_steps() -> Family:
+    """The undiscounted clinic to one who knows where a step can lead, where it ends, and how far chance moves the prospects."""
+    family, mdp = patients(1.0), clinic(discount=1.0)
+    return replace(
+        family,
+        name="clinic-known",
+        description="clinic, undiscounted; of every step it is known where it can lead and how far chance moves the prospects.",
+        knowledge=mdp.step_knowledge(_random_table(mdp, 3)),
+    )
+
+
 def plain_bandit() -> Family:
     """No next state at all: discount 0."""
     mdp = bandit(2, 2, seed=1)
@@ -195,6 +207,21 @@ def plain_bandit() -> Family:
         _random_table(mdp, 2),
         Independent(mdp),
     )
+
+
+def logged_bandit() -> Family:
+    """A behavior policy that is not uniform and is known: rows may be weighed by importance."""
+    mdp = bandit(2, 2, seed=1)
+    behavior = np.array([[0.8, 0.2], [0.3, 0.7]])
+    family = _finite(
+        "bandit-logged",
+        "The bandit; actions were drawn with known probabilities, which the data record.",
+        DataKind.IID,
+        mdp,
+        _random_table(mdp, 2),
+        Recorded(Independent(mdp, behavior), mdp.policy(behavior)),
+    )
+    return replace(family, propensities=True)
 
 
 def greedy_bandit() -> Family:
@@ -258,13 +285,22 @@ def early_stopper(boundary: float = WORST_BOUNDARY) -> Family:
     >>> early_stopper().data_kind.name
     'ADAPTIVE'
     """
-    coin = TabularMDP([[[1.0], [1.0]]], [[0.5, 0.5]], 0.0, [1.0], bernoulli=True)
-    return _finite(
+    return _coin_or_sure(
         "early-stopper",
         "A fair coin is tossed until its sum looks extreme, then a sure arm is pulled: adaptive data at their worst, discount 0.",
-        DataKind.ADAPTIVE,
-        coin,
-        np.array([[1.0, 0.0]]),
         StopWhenExtreme(boundary),
-        symmetric=True,
     )
+
+
+def adversary(delta: float = 0.5) -> Family:
+    """A logger that plays against the default radius, at a delta where a failure would be seen soonest."""
+    return _coin_or_sure(
+        "adversary",
+        f"The coin and the sure arm; the logger tosses until the default radius at delta = {delta:g} is beaten, then stops.",
+        PlayAgainstRadius(delta),
+    )
+
+
+def _coin_or_sure(name: str, description: str, draw: Draw) -> Family:
+    coin = TabularMDP([[[1.0], [1.0]]], [[0.5, 0.5]], 0.0, [1.0], bernoulli=True)
+    return _finite(name, description, DataKind.ADAPTIVE, coin, np.array([[1.0, 0.0]]), draw, symmetric=True)

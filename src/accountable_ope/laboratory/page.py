@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..io.pages import around, fill, table
+from .families import GROUPS, OTHERS, group_title
 from .summary import Coverage
 
 BEGIN, END = "<!-- coverage table: begin -->", "<!-- coverage table: end -->"
 
 
 def markdown_tables(rows: Sequence[Coverage]) -> str:
-    """Two tables: the lowest fraction covered of every family and method over n, and the mean widths at every n."""
-    methods = list(dict.fromkeys(row.method for row in rows))
-    families = list(dict.fromkeys(row.family for row in rows))
-    lowest = [
-        [f"`{family}`", *(_lowest([row for row in rows if (row.family, row.method) == (family, method)]) for method in methods)]
-        for family in families
-    ]
-    cells = {(row.family, row.n, row.method): row for row in rows}
-    sizes = list(dict.fromkeys((row.family, row.n) for row in rows))
-    widths = [
-        [f"`{family}`" if n == min(m for name, m in sizes if name == family) else "", str(n)]
-        + [_width(cells.get((family, n, method))) for method in methods]
-        for family, n in sorted(sizes, key=lambda size: (families.index(size[0]), size[1]))
-    ]
+    """A sentence on what was refuted, and a table per group of families: a line per family and method.
+
+    Of coverage it shows the lowest over n, for every delta; of widths the means at every n, for the smallest delta.
+    """
+    deltas, sizes = sorted({row.delta for row in rows}), sorted({row.n for row in rows})
+    header = ["family", "method", *(f"covered, {1 - delta:g} claimed" for delta in deltas), *(f"width, n = {n}" for n in sizes)]
+    parts = [_verdict(rows), ""]
+    for title in (*(group.title for group in GROUPS), OTHERS):
+        own = [row for row in rows if group_title(row.family) == title]
+        if own:
+            parts += [f"### {title[0].upper()}{title[1:]}", "", *table(header, list(_lines(own, deltas, sizes))), ""]
     trials = sorted({row.trials for row in rows})
     counted = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
-    levels = ", ".join(f"{1 - delta:g}" for delta in dict.fromkeys(row.delta for row in rows))
-    return "\n".join(
-        [
-            f"Fraction covered, the lowest over n, with its 95% Clopper-Pearson interval ({counted} trials at every n; "
-            f"claimed: {levels}).",
-            "",
-            *table(["family", *methods], lowest),
-            "",
-            "Mean normalized width; a dash: every interval was the whole range of values; a percentage: so many were.",
-            "",
-            *table(["family", "n", *methods], widths),
-        ]
+    widths = f" at delta = {deltas[0]:g}" if len(deltas) > 1 else ""
+    parts.append(
+        "Covered: the lowest fraction over n, with its 95% Clopper-Pearson interval and the n where some interval missed; "
+        f"{counted} data sets at every n. Width: the mean of normalized widths{widths}; a dash: every interval was the whole "
+        "range of values; a percentage: so many were. A star: asymptotic, nothing is claimed at a finite n."
     )
+    return "\n".join(parts)
 
 
 def write_page(path: str | os.PathLike[str], rows: Sequence[Coverage]) -> None:
@@ -53,6 +45,33 @@ def write_page(path: str | os.PathLike[str], rows: Sequence[Coverage]) -> None:
 def check_page(path: str | os.PathLike[str]) -> None:
     """Refuse a page that has no place for the tables, before any work."""
     around(Path(path), BEGIN, END)
+
+
+def _verdict(rows: Sequence[Coverage]) -> str:
+    """What was claimed, how often, and what came of it."""
+    claims = [row for row in rows if row.claims]
+    wrong = [row for row in claims if row.refuted]
+    missed = [row for row in claims if row.covered < row.trials]
+    sentence = (
+        f"{sum(row.trials for row in claims)} intervals with a finite-sample claim, in {len(claims)} cells of family, n, method "
+        f"and delta: {sum(row.trials - row.covered for row in claims)} missed the truth, in {len(missed)} of the cells. "
+    )
+    if wrong:
+        named = ", ".join(f"{row.method} in `{row.family}` at n = {row.n}, delta = {row.delta:g}" for row in wrong)
+        return f"{sentence}**Refuted: {named}.**"
+    return f"{sentence}None of the claims was refuted."
+
+
+def _lines(rows: Sequence[Coverage], deltas: Sequence[float], sizes: Sequence[int]) -> Iterator[list[str]]:
+    """The lines of one table; the name of a family once."""
+    for family in dict.fromkeys(row.family for row in rows):
+        name = f"`{family}`"
+        for method in dict.fromkeys(row.method for row in rows if row.family == family):
+            own = [row for row in rows if (row.family, row.method) == (family, method)]
+            lowest = [_lowest([row for row in own if row.delta == delta]) for delta in deltas]
+            cells = {row.n: row for row in own if row.delta == deltas[0]}
+            yield [name, method if own[0].claims else f"{method} \\*", *lowest, *(_width(cells.get(n)) for n in sizes)]
+            name = ""
 
 
 def _lowest(rows: Sequence[Coverage]) -> str:

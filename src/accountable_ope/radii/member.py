@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ..arguments import checked
@@ -15,6 +14,7 @@ from ..statistics.bellman import BellmanSystem
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
 from .no_cut import NoCut
+from .plan import Plan
 
 
 @checked
@@ -55,6 +55,8 @@ class Member:
         What stands against a cut; None: nothing.
     offered : array (n,) or None
         Weights that a cut may use, each known before its row was drawn, such as those of recorded propensities.
+    plan : Plan or None
+        Rates and weights that were fixed for other assumptions on the same data; None: those of these assumptions.
     row_ranges : array (n,) or None
         |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
     largest_scaled : float or None
@@ -78,6 +80,7 @@ class Member:
     note: str = ""
     no_cut: NoCut | None = None
     offered: FloatArray | None = None
+    plan: Plan | None = None
     row_ranges: FloatArray | None = None
     largest_scaled: float | None = None
 
@@ -86,8 +89,8 @@ class Member:
 
     @property
     def prior(self) -> float:
-        """The largest step of the kernel's martingale in units of sqrt(sup K), known before the rows that count."""
-        return min(self.residuals.before_data, math.inf if self.largest_scaled is None else self.largest_scaled)
+        """The range of residuals in units of which rates are fixed."""
+        return self.residuals.before_data if self.plan is None else self.plan.step_range
 
     @property
     def residual_gap(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -17,11 +17,12 @@ from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
 from .cut import CutQuestion, choose_cut, cut_evidence
-from .envelope import SymmetricEnvelope, cut_mixture, rate_mixture
+from .envelope import RateMixture, SymmetricEnvelope, cut_mixture, rate_mixture
 from .martingale import azuma, azuma_anytime
 from .member import Member
 from .no_cut import NoCut
 from .paper import hoeffding_u, hoeffding_v, largest_loss
+from .plan import Plan
 from .self_normalized import self_normalized_statistic
 from .sums import NO_SUMS, RowSums
 
@@ -96,6 +97,7 @@ class Grounds:
     """The evidence of one class, from which sums over the rows it comes, and what it rests on, in short.
 
     no_cut: why there is no cut, where the radius would have one.
+    plan:   rates and weights that were fixed, where the radius has any.
     """
 
     evidence: tuple[Evidence, ...]
@@ -103,6 +105,7 @@ class Grounds:
     uses: str
     sums: RowSums = NO_SUMS
     no_cut: NoCut | None = None
+    plan: Plan | None = None
 
 
 @checked
@@ -137,7 +140,7 @@ class RadiusRule:
     loss: LossKind = LossKind.V
     approach: Approach = Approach.CONSTANT
     level: Callable[[Member, float, int], float] | None = None
-    envelope: Callable[[float, int, float], Envelope] | None = None
+    envelope: Callable[[float, int, float], RateMixture | SymmetricEnvelope] | None = None
     anytime: bool = False
     cut: bool = False
 
@@ -182,19 +185,29 @@ class RadiusRule:
     def _following(self, member: Member, delta: float, planned: int) -> Grounds:
         """Kernel evidence and, with a cut, that of one more martingale: half of delta each."""
         assert self.envelope is not None
-        statistic, prior, cut = member.statistic, member.residuals.before_data, None
+        statistic, plan, prior = member.statistic, member.plan, member.prior
         wanted = self.cut and member.no_cut is None
         share = KERNEL_SHARE * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
-        envelope = self.envelope(member.prior * math.sqrt(statistic.kernel_supremum), planned, share)
-        found = [kernel_evidence(member, statistic, envelope, self.loss)]
-        if wanted:
+        tuned = share if plan is None else plan.delta
+        largest = prior if member.largest_scaled is None else min(prior, member.largest_scaled)
+        envelope = self.envelope(largest * math.sqrt(statistic.kernel_supremum), planned, tuned)
+        found = [kernel_evidence(member, statistic, replace(envelope, delta=share), self.loss)]
+        cut = None if plan is None else plan.cut
+        if wanted and plan is None:
             declared = member.norm if isinstance(member.norm, float) else None
             cut = choose_cut(CutQuestion(member.system, member.kernel, prior, delta - share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            found.append(cut_evidence(sums, cut, cut_mixture(prior, cut.rate, sums.count, delta - share), member.residual_gap))
-        no_cut = None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS
-        return Grounds(tuple(found), statistic, "range", RowSums(cut=sums, largest_scaled=member.largest_scaled), no_cut)
+            weighed = replace(cut_mixture(prior, cut.rate, sums.count, tuned), delta=delta - share)
+            found.append(cut_evidence(sums, cut, weighed, member.residual_gap))
+        return Grounds(
+            evidence=tuple(found),
+            statistic=statistic,
+            uses="range",
+            sums=RowSums(cut=sums, largest_scaled=member.largest_scaled, planned_for=None if plan is None else (prior, tuned)),
+            no_cut=None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS,
+            plan=Plan(prior, tuned, cut),
+        )
 
     def _uses(self, member: Member) -> str:
         number = member.ranges.residual_bound if self.rests is Rests.SUPREMUM else member.ranges.residual_width
@@ -248,7 +261,7 @@ def _azuma_anytime(member: Member, delta: float, planned: int) -> float:
     return azuma_anytime(statistic.count, member.ranges.residual_width, statistic.kernel_supremum, delta, planned)
 
 
-def _symmetric(step_range: float, count: int, delta: float) -> Envelope:
+def _symmetric(step_range: float, count: int, delta: float) -> SymmetricEnvelope:
     """Theorem D; rho only says where it is tightest, at about the variance of residuals of a hundredth of their range."""
     return SymmetricEnvelope(5e-5 * count * step_range**2, delta)
 

@@ -52,12 +52,15 @@ class RowSums:
     cut : CutSums or None
     largest_scaled : float or None
         Of rows with factors u_i: no u_i |eps_i| can be larger.
+    planned_for : tuple of two floats or None
+        Range and share of delta for which rates were fixed, where they were for other assumptions on the same data.
     """
 
     log_determinant: float | None = None
     bootstrap: float | None = None
     cut: CutSums | None = None
     largest_scaled: float | None = None
+    planned_for: tuple[float, float] | None = None
 
 
 NO_SUMS = RowSums()

@@ -110,6 +110,7 @@ class RowsRecord:
     bootstrap:       the quantile of a resampled radius.
     cut:             one more martingale.
     no_cut:          why there is none, where the radius would have one.
+    planned_for:     range and share of delta for which rates were fixed, where they were for other assumptions on the same data.
     largest_scaled:  where ranges of rows scale the kernel, u(x) K(x, y) u(y): no u(x_i) |eps_i| can be larger.
     """
 
@@ -117,6 +118,7 @@ class RowsRecord:
     bootstrap: float | None
     cut: CutRecord | None
     no_cut: str | None
+    planned_for: tuple[float, float] | None
     largest_scaled: float | None
 
 

@@ -280,7 +280,7 @@ class ClassSet:
                 count=n,
                 reach=math.sqrt(sup),
                 mass=float(diagonal[ones, ones]),
-                envelope=self._envelope(self._prior * math.sqrt(sup), self.record.setting.planned, share),
+                envelope=self._envelope(self._largest * math.sqrt(sup), self.record.setting.planned, share),
                 missed=missed,
                 gap=(gap * root_of(pair[ones, ones]) / n, gap * root_of(diagonal[ones, ones]) / n),
                 rounding=self.rounding,
@@ -298,7 +298,7 @@ class ClassSet:
                     count=cut.count,
                     reach=1.0,
                     mass=cut.length**2,
-                    envelope=theorems.Mixture(self.widths.before_data(), cut.count, share, cut.rate),
+                    envelope=theorems.Mixture(self._plan[0], cut.count, share, cut.rate, self._plan[1]),
                     missed=(0.0, 0.0),
                     gap=(gap * cut.absolute / cut.count, gap * cut.length / cut.count),
                     rounding=0.0,
@@ -307,21 +307,31 @@ class ClassSet:
         return tuple(found)
 
     @property
-    def _prior(self) -> float:
-        """The largest u(x_i) |eps_i| that was known before the rows that count."""
-        scaled = self.part.sums.largest_scaled
+    def _plan(self) -> tuple[float, float | None]:
+        """The range in units of which rates were fixed, and the share of delta for which, where it is not the present one."""
+        planned = self.part.sums.planned_for
+        if planned is None:
+            return self.widths.before_data(), None
+        if not (0 < planned[0] < math.inf and 0 < planned[1] < 1):
+            raise Refuted("its rates were fixed for no range")
+        return planned
+
+    @property
+    def _largest(self) -> float:
+        """The largest u(x_i) |eps_i| in units of which the rates of the kernel's martingale were fixed."""
+        scaled, prior = self.part.sums.largest_scaled, self._plan[0]
         if scaled is None:
-            return self.widths.before_data()
+            return prior
         if self.record.setting.row_ranges is None or not scaled > 0:
             raise Refuted("its kernel is scaled by ranges of rows, and none were declared")
-        return min(scaled, self.widths.before_data())
+        return min(scaled, prior)
 
     def _envelope(self, step: float, planned: int, share: float) -> theorems.Envelope:
         if not self.follows_variance:
             return theorems.Constant(self.level * self.part.statistic.count**2)
         if self.rule.name == "symmetric":
             return theorems.Symmetric(5e-5 * planned * step**2, share)
-        return theorems.Mixture(step, planned, share)
+        return theorems.Mixture(step, planned, share, for_delta=self._plan[1])
 
     @cached_property
     def unseen_is_constant(self) -> bool:

@@ -52,13 +52,14 @@ class Mixture:
     largest; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight:
     sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut gives .8
     of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .99 in these units), with
-    .2, .6 and .2 of that.
+    .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
     """
 
     prior: float
     planned: int
     delta: float
     tuned: float | None = None
+    for_delta: float | None = None
 
     @property
     def rates(self) -> FloatArray:
@@ -77,7 +78,8 @@ class Mixture:
     @property
     def azuma(self) -> tuple[FloatArray, FloatArray]:
         """Rates and weights of Theorem A."""
-        best = math.sqrt(8 * math.log(20 / self.delta) / self.planned) / self.prior
+        delta = self.delta if self.for_delta is None else self.for_delta
+        best = math.sqrt(8 * math.log(20 / delta) / self.planned) / self.prior
         return best * np.array([1.0, 1.5, 2.25]), (0.1 if self.tuned is None else 0.02) * np.array([0.6, 0.25, 0.15])
 
     def at(self, steps: Steps, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
