@@ -217,7 +217,14 @@ class Scaled:
 
     envelope: object
     factor: float
+    delta: float | None = None
     follows_variance: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.delta is None:
+            object.__setattr__(self, "delta", self.envelope.delta)
+        elif self.delta != self.envelope.delta:  # rates that were tuned to one delta may serve another
+            object.__setattr__(self, "envelope", replace(self.envelope, delta=self.delta))
 
     def bound(self, steps, variance):
         bound, slope = self.envelope.bound(steps, variance)

@@ -192,7 +192,7 @@ def test_the_average_reward(name, delta):
 
 
 @at_both_deltas
-@pytest.mark.parametrize("name", ["azuma", "certified"])
+@pytest.mark.parametrize("name", ["azuma", "symmetric"])
 def test_a_part_of_the_radius_is_caught_by_the_average_reward(name, delta, monkeypatch):
     part = 1 / 4 if name == "azuma" else 1 / 8
     rules = tuple(scaled(rule, part) if rule.name == name else rule for rule in RULES)
