@@ -52,7 +52,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="planted problems 1, 2, ...")
     parser.add_argument("--largest", type=int, default=30_000)
     options = parser.parse_args()
-    print("   m      n  rewards        seed  " + "  ".join(f"{name:>13}" for name in ("certified", "without cut", *RADII[1:], "sandwich")) + "  covered  seconds")
+    print(
+        "   m      n  rewards        seed  "
+        + "  ".join(f"{name:>13}" for name in ("certified", "without cut", *RADII[1:], "sandwich"))
+        + "  covered  seconds"
+    )
     for features, rows, bernoulli in CASES:
         if rows > options.largest:
             continue
