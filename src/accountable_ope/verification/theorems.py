@@ -49,10 +49,10 @@ class Mixture:
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
     B': 64 rates between 1.5 / sqrt(planned) and .97 in units of 1 / (the range before the data); half of the weight even, half
-    proportional to the square of the rate; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight:
-    sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut gives .8
-    of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .97 in these units), with
-    .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
+    proportional to the square of the rate; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all
+    weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut
+    gives .8 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .97 in these units),
+    with .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
     """
 
     prior: float
