@@ -11,8 +11,8 @@ from golden.cases import CASES
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
 WRITTEN_ANEW = (
-    "radii that follow the variance: the largest step in the data, Theorem A in the mixture, the variance as a constraint, boxes at "
-    "every row and, for `certified`, a cut",
+    "radii that follow the variance: the largest step in the data, Theorem A in the mixture, the variance as a constraint, boxes "
+    "at every row and, for `certified`, a cut",
     "one-hot classes without a declared norm bound: the ball that their values imply",
     "bound regulator-sampled: actions at start states are drawn apart from those at next states",
     "selected: the earlier rows end at the first beginning of an episode from the wanted row on, not at the nearest",
