@@ -87,11 +87,11 @@ for _rule in RULES:
             continue
         case(f"bound {_family} {_rule.name}")(lambda f=_family, r=_rule.name: numbers(bound(f, 250, r)))
 
-for _radius in ("azuma", "certified", "certified-cut", "wild"):
+for _radius in ("azuma", "certified", "wild"):
     case(f"large planted-10 {_radius} at .5")(lambda r=_radius: numbers(bound("planted-10", 1500, r, delta=0.5)))
     case(f"large tabular-90 {_radius} at .05")(lambda r=_radius: numbers(bound("tabular-90", 2000, r, delta=0.05)))
 
-for _radius in ("azuma", "certified", "certified-cut", "empirical-bernstein"):
+for _radius in ("azuma", "certified", "empirical-bernstein"):
     for _landmarks in (20, None):
         case(f"sections {_landmarks} {_radius}")(
             lambda k=_landmarks, r=_radius: numbers(

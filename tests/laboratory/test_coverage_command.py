@@ -133,7 +133,7 @@ def test_a_figure_has_a_panel_per_group_and_one_legend(tmp_path):
     [panel] = [one for one in figure.axes if one.axison]
     assert panel.get_title(loc="left") == "bandits, coins"
     [legend] = figure.legends
-    assert [text.get_text() for text in legend.get_texts()][:3] == ["azuma", "hoeffding", "claimed"]
+    assert [text.get_text() for text in legend.get_texts()][:3] == ["hoeffding", "azuma", "claimed"]
     save_figure(figure, tmp_path / "figure.png")
 
 

@@ -103,6 +103,12 @@ def test_markdown_shows_the_lowest_coverage_and_every_width_group_by_group():
     assert "10 data sets at every n" in text and "widths at delta = 0.1;" in text
 
 
+def test_methods_have_one_order_on_the_page_whatever_was_run_first():
+    trials = [row(method="sandwich"), row(method="mine"), row(method="azuma"), row(method="certified", n=300)]
+    lines = [line.split(" | ")[1] for line in markdown_tables(summarize(trials)).splitlines() if "[0.025" in line]
+    assert lines == ["azuma", "certified", "sandwich", "mine"]
+
+
 def test_the_page_says_how_many_claims_there_were_and_what_came_of_them():
     fine = [row(i, covered=i > 0) for i in range(20)] + [row(i, method="wild", guarantee="asymptotic") for i in range(20)]
     text = markdown_tables(summarize(fine))

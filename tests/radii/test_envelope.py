@@ -62,7 +62,7 @@ def test_weights_are_a_distribution():
         assert mixture.weights.sum() + mixture.azuma_weights.sum() <= 1 + 1e-12
         assert (mixture.weights > 0).all() and (mixture.azuma_weights > 0).all()
         assert (mixture.rates * 3.0 < 1).all()
-        assert mixture.rates.max() == pytest.approx(0.99 / 3)
+        assert mixture.rates.max() == pytest.approx(12 / 3)
 
 
 @given(

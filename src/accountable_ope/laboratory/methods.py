@@ -6,7 +6,7 @@ pass over the pairs of rows is made once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, runtime_checkable
@@ -122,6 +122,13 @@ def known_methods() -> tuple[IntervalMethod, ...]:
     """
     limits = dict(LIMITS)
     return (*(IntervalMethod(rule.name, rule.guarantee, None, limits.get(rule.name)) for rule in RULES), *INTERVALS)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """The names of methods, each once, in the order of `known_methods`; others after them, as they come."""
+    found = list(dict.fromkeys(names))
+    known = [method.name for method in known_methods()]
+    return sorted(found, key=lambda name: known.index(name) if name in known else len(known))
 
 
 @checked

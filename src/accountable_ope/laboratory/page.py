@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..io.pages import around, fill, table
 from .families import GROUPS, OTHERS, group_title
+from .methods import in_order
 from .summary import Coverage
 
 BEGIN, END = "<!-- coverage table: begin -->", "<!-- coverage table: end -->"
@@ -66,7 +67,7 @@ def _lines(rows: Sequence[Coverage], deltas: Sequence[float], sizes: Sequence[in
     """The lines of one table; the name of a family once."""
     for family in dict.fromkeys(row.family for row in rows):
         name = f"`{family}`"
-        for method in dict.fromkeys(row.method for row in rows if row.family == family):
+        for method in in_order(row.method for row in rows if row.family == family):
             own = [row for row in rows if (row.family, row.method) == (family, method)]
             lowest = [_lowest([row for row in own if row.delta == delta]) for delta in deltas]
             cells = {row.n: row for row in own if row.delta == deltas[0]}

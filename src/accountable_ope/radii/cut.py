@@ -79,7 +79,7 @@ class Cut:
     earlier : int
     kind : CutKind
     rate : float
-        l in cosh(l sum_i w_i eps_i), at most 0.99 / step_range, that is best at residuals as large as those of the first rows.
+        l in cosh(l sum_i w_i eps_i), at most 0.97 / step_range, that is best at residuals as large as those of the first rows.
     predicted : float
         The half-width that the first rows predict, in units of the value.
     """

@@ -24,7 +24,7 @@ FEWEST = 10
 
 BLOCK_SHARE = 0.15
 SMALLEST_BLOCK = 5
-TOP_RATE = 0.99
+TOP_RATE = 0.97
 """Rates stay below 1 / (b max |w|), where the theorems end."""
 
 FOLDS = 5

@@ -18,10 +18,10 @@ ATOMS = ((1.0, 0.6), (1.5, 0.25), (2.25, 0.15))
 AZUMA_SHARE = 0.1
 """The weight of Theorem A in the mixture."""
 
-TOP = 0.3
-"""The weight of the largest rate among those of Theorem B', which serves a small variance."""
+LEANING = 0.5
+"""Of the weight of Theorem B', the share that is proportional to the square of the rate, which serves a small variance."""
 
-CEILING = 0.99
+CEILING = 0.97
 """The largest rate in units of 1/b."""
 
 
@@ -101,15 +101,14 @@ def _log_sum(
 
 
 def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:
-    """Rates between 1.5 / sqrt(planned) and 0.99 in units of 1/b: from a variance of about b^2 per row down to none.
+    """Rates between 1.5 / sqrt(planned) and 0.97 in units of 1/b: from a variance of about b^2 per row down to none.
 
-    Of the weight of Theorem B', .7 is spread evenly over the logarithms and .3 lies on the largest rate. Theorem A has a tenth of
+    Half of the weight of Theorem B' is spread evenly over the logarithms, half leans toward large rates. Theorem A has a tenth of
     all weight, at rates near sqrt(2 log(2 / (delta / 10)) / B), B = planned b^2 / 4. A twentieth of the weight of Theorem B' lies
     beyond 1/b, for a range that shrinks. In units of the range b all of them depend on `planned` and delta alone.
     """
     rates = np.geomspace(min(1.5 / math.sqrt(planned), 0.5), CEILING, count)
-    weights = np.full(count, (1 - TOP) / count)
-    weights[-1] += TOP
+    weights = (1 - LEANING) / count + LEANING * rates**2 / np.sum(rates**2)
     rates = np.append(rates, BEYOND)
     weights = np.append((1 - BEYOND_SHARE) * weights, np.full(len(BEYOND), BEYOND_SHARE / len(BEYOND)))
     best = math.sqrt(8 * math.log(2 / (AZUMA_SHARE * delta)) / planned)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..laboratory.families import GROUPS, OTHERS, group_title
+from ..laboratory.methods import in_order
 from ..laboratory.summary import Coverage
 from .plots import DASHES, GREY, PALETTE, new_figure, panel_grid, shared_legend, tidy
 
@@ -43,7 +44,7 @@ def coverage_figure(rows: Sequence[Coverage]) -> Figure:
     down, across = panel_grid(panels, columns=COLUMNS if len(deltas) == 1 else len(titles))
     figure = new_figure(max(5.5, (3.0 if across <= COLUMNS else 2.2) * across), 0.8 + 2.4 * down)
     axes: Any = figure.subplots(down, across, squeeze=False, sharex=True, sharey="row" if len(deltas) > 1 else True)
-    methods = list(dict.fromkeys(row.method for row in rows))
+    methods = in_order(row.method for row in rows)
     sizes = sorted({row.n for row in rows})
     for place in range(down * across):
         line, column = divmod(place, across)

@@ -48,11 +48,11 @@ class Mixture:
         sum_j pi_j cosh(l_j s) exp(-V psi_E(l_j a) / a^2)  over the rates l_j b < 1, a the largest step in the data,
       + sum_k pi_k cosh(l_k s) exp(-l_k^2 sum_i w_i^2 K(x_i, x_i) / 8).
 
-    B': 64 rates between 1.5 / sqrt(planned) and .99 in units of 1 / (the range before the data); .7 of the weight even, .3 on the
-    largest; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all weight:
-    sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut gives .8
-    of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .99 in these units), with
-    .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
+    B': 64 rates between 1.5 / sqrt(planned) and .97 in units of 1 / (the range before the data); half of the weight even, half
+    proportional to the square of the rate; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all
+    weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut
+    gives .8 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .97 in these units),
+    with .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
     """
 
     prior: float
@@ -64,14 +64,15 @@ class Mixture:
     @property
     def rates(self) -> FloatArray:
         low = min(1.5 / math.sqrt(self.planned), 0.5)
-        plain = np.append(np.geomspace(low, 0.99, 64), np.geomspace(1.5, 12.0, 6)) / self.prior
+        plain = np.append(np.geomspace(low, 0.97, 64), np.geomspace(1.5, 12.0, 6)) / self.prior
         if self.tuned is None:
             return plain
-        return np.append(plain, np.minimum(self.tuned * np.array([0.625, 1.0, 1.6]), 0.99 / self.prior))
+        return np.append(plain, np.minimum(self.tuned * np.array([0.625, 1.0, 1.6]), 0.97 / self.prior))
 
     @property
     def weights(self) -> FloatArray:
-        below = np.append(np.full(63, 0.7 / 64), 0.7 / 64 + 0.3)
+        squares = np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.97, 64) ** 2
+        below = 0.5 / 64 + 0.5 * squares / squares.sum()
         plain = 0.9 * np.append(0.95 * below, np.full(6, 0.05 / 6))
         return plain if self.tuned is None else np.append(0.2 * plain, 0.8 * np.array([0.2, 0.6, 0.2]))
 
