@@ -180,7 +180,8 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
         "upper": part.upper.check().valid and _same_goal(part.upper, derived.objective(1.0)),
         "lower": part.lower.check().valid and _same_goal(part.lower, derived.objective(-1.0)),
         "program": all(map(_same_program, (part.upper, part.lower), proof.ends)),
-        "tightening": part.tightening is None or part.tightening.constraints is held,
+        "tightening": part.tightening is None
+        or (part.tightening.constraints is held and all(each.count == held.evidence[0].count for each in part.tightening.rounds)),
         "observed": held.steps is None or observed_steps_hold(proof, held.steps, [each.scale for each in held.evidence]),
     }
     wrong = [name for name, same in facts.items() if not same]
