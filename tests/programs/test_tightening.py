@@ -162,7 +162,12 @@ def tampered(part: aope.bounds.ClassCertificates):
     )
     yield (
         "variance",
-        replace(part, tightening=replace(tightening, rounds=(*tightening.rounds[:-1], replace(last, variance=1e-9)))),
+        replace(
+            part,
+            tightening=replace(
+                tightening, rounds=(*tightening.rounds[:-1], replace(last, variances=(1e-9, *last.variances[1:])))
+            ),
+        ),
     )
     loss = part.upper.constraints[0]
     constraints = (replace(loss, limit=0.5 * loss.limit), *part.upper.constraints[1:])

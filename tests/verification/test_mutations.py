@@ -72,14 +72,6 @@ def test_what_a_round_knows_cannot_be_less_than_what_is_proved(name: str) -> Non
             assert not with_round(interval, number, changed).check(), (number, changed)
 
 
-@LOWERED
-def test_the_variance_that_is_printed_is_that_of_the_proof(name: str) -> None:
-    interval = result(name)
-    last = interval.certificates[0].tightening.rounds[-1]
-    number = len(interval.certificates[0].tightening.rounds) - 1
-    assert not with_round(interval, number, replace(last, variance=0.5 * last.variance)).check()
-
-
 def with_round(interval: Interval, number: int, changed: Round) -> Interval:
     part = interval.certificates[0]
     rounds = [changed if k == number else each for k, each in enumerate(part.tightening.rounds)]

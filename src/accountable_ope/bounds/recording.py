@@ -167,7 +167,6 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     """The same for one class: its constraint set, its two programs, and what was added to its ends."""
     derived, held, reach = proof.constraints, part.constraints, part.basis.residuals
     record, box = derived.record, derived.plain_box()
-    rounds = () if part.tightening is None else part.tightening.rounds
     facts = {
         "features": part.features == derived.name,
         "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
@@ -181,8 +180,8 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
         "upper": part.upper.check().valid and _same_goal(part.upper, derived.objective(1.0)),
         "lower": part.lower.check().valid and _same_goal(part.lower, derived.objective(-1.0)),
         "program": all(map(_same_program, (part.upper, part.lower), proof.ends)),
-        "tightening": part.tightening is None or part.tightening.constraints is held,
-        "variance": all(_close(each.variance, each.variances[0] / held.evidence[0].count) for each in rounds),
+        "tightening": part.tightening is None
+        or (part.tightening.constraints is held and all(each.count == held.evidence[0].count for each in part.tightening.rounds)),
         "observed": held.steps is None or observed_steps_hold(proof, held.steps, [each.scale for each in held.evidence]),
     }
     wrong = [name for name, same in facts.items() if not same]

@@ -28,15 +28,20 @@ class Round:
     """One round: what the set was known to satisfy before it.
 
     residual_bound: b, every |eps| at Q is at most this.
-    variance:       V_n / n at Q is at most this, for the kernel.
     variances:      V_n at Q is at most this, one number per evidence.
     steps:          what is known of the steps at Q, one entry per evidence.
+    count:          n, of the kernel.
     """
 
     residual_bound: float
-    variance: float
     variances: tuple[float, ...]
     steps: tuple[Steps, ...]
+    count: int
+
+    @property
+    def variance(self) -> float:
+        """V_n / n at Q is at most this, for the kernel."""
+        return self.variances[0] / self.count
 
 
 @dataclass(frozen=True, eq=False)

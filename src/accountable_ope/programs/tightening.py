@@ -146,7 +146,7 @@ def tighten(
 
 
 def _round(feasible: ConstraintSet, known: KnownBounds) -> Round:
-    return Round(known.residual_bound, known.variances[0] / feasible.evidence[0].count, known.variances, known.steps)
+    return Round(known.residual_bound, known.variances, known.steps, feasible.evidence[0].count)
 
 
 def _keep(
