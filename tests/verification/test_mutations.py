@@ -23,7 +23,7 @@ SURVIVES = {
     r"\.certificates\[\d\]\..*\.magnitudes\[\d\].*": "how large the terms of a sum were, which the verifier counts itself",
     r"\.certificates\[\d\]\.(upper|lower)\.point.*": "another point of the set",
     r"\.certificates\[\d\]\.tightening\.rounds\[[1-9]\]\.steps\[\d\]\.observed": "a larger step claims less; the data tell",
-    r"\.certificates\[\d\]\.tightening\.rounds\[\d\]\.(residual_bound|variance|variances\[\d\])": "a larger one claims less",
+    r"\.certificates\[\d\]\.tightening\.rounds\[\d\]\.(residual_bound|variances\[\d\])": "a larger one claims less",
     r"\.certificates\[\d\]\.tightening\.steps.*": "another proof of the same range and variance",
     r"\.certificates\[\d\]\.(least_norm|least_loss)_terms.*": "another proof of the same number, or one without its zeros",
     r"\.certificates\[\d\]\.tightening\.rate": "with the identification that follows from it",
@@ -70,15 +70,6 @@ def test_what_a_round_knows_cannot_be_less_than_what_is_proved(name: str) -> Non
             lower.append(replace(each, variances=tuple(less)))
         for changed in lower:
             assert not with_round(interval, number, changed).check(), (number, changed)
-
-
-@pytest.mark.xfail(strict=True, reason="the variance that is printed is no part of the certificate, and compared with nothing")
-@LOWERED
-def test_the_variance_that_is_printed_is_that_of_the_proof(name: str) -> None:
-    interval = result(name)
-    last = interval.certificates[0].tightening.rounds[-1]
-    number = len(interval.certificates[0].tightening.rounds) - 1
-    assert not with_round(interval, number, replace(last, variance=0.5 * last.variance)).check()
 
 
 def with_round(interval: Interval, number: int, changed: Round) -> Interval:
