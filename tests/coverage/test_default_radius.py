@@ -52,10 +52,10 @@ HONEST = radius_rule(DEFAULT_RADIUS)
 def stop_at(factor: float, n: int, delta: float = DELTA):
     """The boundary of the logger; of the radius as it is shipped, whatever `bound_value` is made to use.
 
-    Sure rows count among the widths of all n rows. No residual of the truth is larger than a half, and none of the functions that
-    are left beside it larger than .6, which is what the rounds of the program can know.
+    Sure rows count among the widths of all n rows. No residual of the truth is larger than a half, but after few tosses functions
+    are left beside it whose residuals are nearly 1, and the rounds of the program can know no more than that.
     """
-    honest = boundary_of(HONEST, n, delta, observed=0.6)
+    honest = boundary_of(HONEST, n, delta)
     return lambda j, variance: factor * TOLERANCE * honest(n, variance)
 
 
@@ -94,7 +94,7 @@ def as_expected(table: tuple[Trial, ...], factor: float) -> bool:
 
 def test_the_probability_of_a_miss_is_that_of_the_theorem():
     """Recorded, so that a change of the shipped radius is seen here and not only where it is compared with itself."""
-    assert expected_misses(1.0) == pytest.approx(0.130, abs=0.003)
+    assert expected_misses(1.0) == pytest.approx(0.082, abs=0.003)
     assert expected_misses(0.5) < 0.02
 
 
