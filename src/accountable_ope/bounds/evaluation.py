@@ -127,6 +127,8 @@ class Evaluation:
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
         members = [self.member_for(rule, index, growing=growing) for index in range(len(self.classes))]
         if plans is not None:
+            if len(plans) != len(members):
+                raise InvalidInput(f"`plans` must have one plan per class ({len(members)}). Got {len(plans)}.")
             members = [replace(member, plan=plan) for member, plan in zip(members, plans, strict=True)]
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]

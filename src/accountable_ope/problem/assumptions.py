@@ -19,7 +19,8 @@ Range = tuple[float, float]
 
 LEAST_DISCOUNT = 1 / LARGEST
 LEAST_LEFT = 1e-12
-"""The least discount, and the least that a discount below 1 leaves of 1."""
+LARGEST_MISFIT = 1e45
+"""The least discount, the least that a discount below 1 leaves of 1, and a misfit whose squares keep their digits."""
 
 
 @checked
@@ -133,6 +134,8 @@ class Assumptions:
             object.__setattr__(self, "norm_bound", positive(self.norm_bound, "norm_bound"))
         if number(self.misfit, "misfit") < 0:
             raise InvalidInput(f"`misfit` must not be negative. Got {self.misfit!r}.")
+        if self.misfit > LARGEST_MISFIT:
+            raise InvalidInput(f"`misfit` must be at most {LARGEST_MISFIT:g}. Got {self.misfit!r}.")
         object.__setattr__(self, "misfit", float(self.misfit))
         if self.one_step_range is not None:
             object.__setattr__(self, "one_step_range", positive(self.one_step_range, "one_step_range"))
