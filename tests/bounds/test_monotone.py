@@ -2,8 +2,8 @@
 
 The rates of the mixture are fixed before the data in units of the range that was declared, so that a weaker range moves them, and
 may move them, and the weights of the cut, to where they serve these data better: there the interval may become narrower, by less
-than a quarter. With rates and weights that stay where they are, everything is monotone: the envelope in steps and variance, and so
-every round; two thousandths of the width are what the solver may be off by.
+than a quarter. With rates and weights that stay where they are, everything is monotone: the envelope in steps and variance, and
+so every round; two thousandths of the width are what the solver may be off by.
 """
 
 from __future__ import annotations

@@ -165,9 +165,6 @@ def test_the_whole_share_is_not_proved_by_half_of_it_and_data_tell(reason: NoCut
     assert not found.valid
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the verifier believes what is said of the policy, though the setting says that it is exact"
-)
 def test_an_exact_policy_draws_nothing() -> None:
     record = with_remark(with_sums(without(NoCut.STARTS).record(), no_cut="POLICY"), NoCut.POLICY)
     assert record.setting.exact_policy and not verify_record(record).valid

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import pytest
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
@@ -99,7 +98,6 @@ def test_a_setting_that_does_not_assert_them_is_caught() -> None:
     assert "the data are others" in aope.verify(record, **given(data=other)).message
 
 
-@pytest.mark.xfail(strict=True, reason="without data, a cut with weights of propensities that were not asserted is believed")
 def test_weights_of_propensities_that_were_not_asserted_are_refused_without_the_data() -> None:
     record = found(propensities=True).record()
     assert not verify_record(replace(record, setting=replace(record.setting, propensities=False))).valid

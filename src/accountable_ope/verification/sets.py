@@ -184,6 +184,10 @@ class ClassSet:
                 raise Refuted("what stands against its cut is not true")
             if true and why is None:
                 raise Refuted("it has a cut, though something stands against it")
+        if why == "POLICY" and setting.exact_policy:
+            raise Refuted("what stands against its cut is not true")
+        if cut is not None and cut.kind == "propensities" and not setting.propensities:
+            raise Refuted("its cut has weights of propensities, which were not asserted")
         return 0.5 if why in (None, "WEIGHTS") else 1.0
 
     @cached_property
