@@ -23,9 +23,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from accountable_ope.programs.certificate import Certificate
+from accountable_ope.programs.constraint import Constraint, Role
 from accountable_ope.programs.ellipsoid_ball import Decomposition, decompose
 from accountable_ope.programs.extreme import FeasibleSet, extreme_value
-from accountable_ope.programs.lagrangian import Constraint, Role
 from accountable_ope.programs.quadratic import Quadratic
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

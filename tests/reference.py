@@ -11,7 +11,7 @@ import numpy as np
 
 from accountable_ope import StartStates, Transitions
 from accountable_ope.programs import FeasibleSet, Quadratic, decompose
-from accountable_ope.programs.lagrangian import Constraint, Role
+from accountable_ope.programs.constraint import Constraint, Role
 from accountable_ope.validation import BoolArray, FloatArray
 
 ScalarKernel = Callable[[FloatArray, FloatArray], float]

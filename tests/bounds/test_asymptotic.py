@@ -26,7 +26,7 @@ from accountable_ope.kernels.random_features import RandomFeatureKernel
 from accountable_ope.problem import at_start
 from accountable_ope.problem.problem import Experience
 from accountable_ope.problem.statements import texts
-from accountable_ope.programs.lagrangian import ball
+from accountable_ope.programs.constraint import ball
 from accountable_ope.radii.wild import wild_radius
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)

@@ -17,7 +17,7 @@ from accountable_ope.bounds.average_reward import bound_average_reward
 from accountable_ope.classes.rkhs import KernelSections
 from accountable_ope.environments import TabularMDP, chain, random_tabular
 from accountable_ope.problem.statements import texts
-from accountable_ope.programs.lagrangian import Role
+from accountable_ope.programs.constraint import Role
 from reference import Program, Sphere, clarabel_maximum, explicit_system, gaussian, kernel_matrix
 
 DELTA = 0.1

@@ -11,10 +11,10 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, TabularMDP, chain
-from accountable_ope.programs.lagrangian import Role, RowsOrigin
+from accountable_ope.programs.constraint import Role, RowsOrigin
 
-TOLERANCE = 0.06
-"""Of the width: what the solver may be off by where nothing but a far ball bounds Q."""
+TOLERANCE = 2e-3
+"""Of the width: what the solver may be off by."""
 
 
 @cache
@@ -58,7 +58,7 @@ def test_the_box_at_every_point_only_narrows_and_is_nested(which):
     for small, large in pairwise(narrower):
         assert within(small, large)
     if which != CASES[0]:
-        assert narrower[-1].width < 0.99 * bound(which, MULTIPLES[-1], False).width
+        assert narrower[-1].width < 0.97 * bound(which, MULTIPLES[-1], False).width
 
 
 @pytest.mark.parametrize(

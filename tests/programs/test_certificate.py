@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value
-from accountable_ope.programs.lagrangian import Constraint, Role
+from accountable_ope.programs.constraint import Constraint, Role
 from reference import Program, random_program
 
 KINDS = ("generic", "rank-deficient", "unpenalized constant", "no ball", "active box", "small rewards", "large rewards", "kernel")

@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value, least_correction
-from accountable_ope.programs.lagrangian import Constraint, Role
+from accountable_ope.programs.constraint import Constraint, Role
 from accountable_ope.validation import FloatArray
 from reference import (
     KINDS,

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from accountable_ope import DiscretePolicy, Gaussian, RandomFourier, StartStates, Transitions
 from accountable_ope.problem.problem import Experience
 from accountable_ope.programs import Certificate, FeasibleSet, Quadratic, SolveStatus, decompose, extreme_value
-from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian, lagrangian_value
+from accountable_ope.programs.constraint import Constraint, Role, ball
+from accountable_ope.programs.lagrangian import lagrangian, lagrangian_value
 from accountable_ope.programs.multipliers import maximize_dual
 from accountable_ope.statistics import bellman_system, kernel_statistic
 from accountable_ope.validation import FloatArray

@@ -16,9 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from accountable_ope import InvalidInput
 from accountable_ope.programs import Quadratic, SolveStatus, extreme_value
-from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian_value
+from accountable_ope.programs.constraint import Constraint, Role, ball
+from accountable_ope.programs.lagrangian import lagrangian_value
 from accountable_ope.programs.multipliers import maximize_dual
-from accountable_ope.programs.pointwise import PointwiseBound, PointwiseRows, pointwise_bound, with_rows
+from accountable_ope.programs.pointwise import PointwiseBound, pointwise_bound, with_rows
+from accountable_ope.programs.pointwise_rows import PointwiseRows
 from accountable_ope.validation import FloatArray
 from reference import ClarabelAnswer, Program, _cones, _solve, random_program
 

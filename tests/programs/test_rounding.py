@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from accountable_ope.programs import Certificate, SolveStatus
-from accountable_ope.programs.lagrangian import Constraint, Role, ball, lagrangian, lagrangian_value
+from accountable_ope.programs.constraint import Constraint, Role, ball
+from accountable_ope.programs.lagrangian import lagrangian, lagrangian_value
 from accountable_ope.programs.quadratic import Quadratic
 
 

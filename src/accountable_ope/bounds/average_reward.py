@@ -42,7 +42,7 @@ from ..problem.contradictions import check_box, check_rewards
 from ..problem.policy import Policy, SampledPolicy
 from ..problem.problem import Experience
 from ..problem.transitions import StartStates, Transitions
-from ..programs.lagrangian import Constraint, Role
+from ..programs.constraint import Constraint, Role
 from ..programs.quadratic import Quadratic
 from ..radii.accounting import split_delta
 from ..radii.member import Member

@@ -10,11 +10,11 @@ import numpy as np
 from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..programs.certificate import LeastNormFound
+from ..programs.constraint import Constraint, Role
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
-from ..programs.lagrangian import Constraint, Role
-from ..programs.pointwise import PointwiseRows
+from ..programs.pointwise_rows import PointwiseRows
 from ..programs.quadratic import Quadratic
 from ..programs.solver import Solution, least_norm_found, solve
 from ..programs.step_rows import StepRows

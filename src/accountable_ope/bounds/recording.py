@@ -10,9 +10,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..programs.certificate import Certificate
+from ..programs.constraint import Constraint, Role
 from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
-from ..programs.lagrangian import Constraint, Role
 from ..programs.quadratic import Quadratic
 from ..radii.registry import radius_rule
 from ..statistics.statistic import KernelStatistic

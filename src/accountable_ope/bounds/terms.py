@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..classes.ranges import ResidualRange
 from ..programs.certificate import Argument, Certificate
+from ..programs.constraint import Constraint, LossOrigin, Role, RowsOrigin
 from ..programs.constraint_set import ConstraintSet
-from ..programs.lagrangian import Constraint, LossOrigin, Role, RowsOrigin
 from ..programs.proofs import Proof, Step
 from ..verification.record import AveragedRecord, EndRecord, StepRecord, TermRecord
 

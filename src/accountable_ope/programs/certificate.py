@@ -10,7 +10,8 @@ import numpy as np
 
 from ..arguments import checked
 from ..validation import FloatArray
-from .lagrangian import Constraint, Role, lagrangian_value
+from .constraint import Constraint, Role
+from .lagrangian import lagrangian_value
 from .quadratic import Quadratic
 
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from ..arguments import checked
 from ..validation import BoolArray, FloatArray
+from .constraint import Constraint, LossOrigin, ball
 from .ellipsoid import Reach
 from .ellipsoid_ball import Decomposition, decompose
 from .envelope import SquaredEnvelope, Steps
 from .evidence import Evidence, widened
-from .lagrangian import Constraint, LossOrigin, ball
-from .pointwise import PointwiseRows
+from .pointwise_rows import PointwiseRows
 from .quadratic import Quadratic
 from .row_boxes import RowBoxes
 from .step_rows import StepRows

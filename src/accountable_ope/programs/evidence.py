@@ -14,8 +14,8 @@ import numpy as np
 
 from ..arguments import checked
 from ..validation import FloatArray
+from .constraint import Constraint, Role
 from .envelope import Envelope, Steps
-from .lagrangian import Constraint, Role
 from .quadratic import Quadratic
 
 NONE = (0.0, 0.0)

@@ -12,8 +12,9 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, same_size
 from .certificate import Certificate, SolveStatus
+from .constraint import Constraint, Role
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
-from .lagrangian import ROUNDING, Constraint, Role, lagrangian_value
+from .lagrangian import ROUNDING, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
 from .quadratic import Quadratic
 

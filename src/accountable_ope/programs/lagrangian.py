@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import checked
-from ..errors import InvalidInput
-from ..validation import BoolArray, FloatArray
+from ..validation import FloatArray
+from .constraint import ActiveRows, Constraint
 from .quadratic import Quadratic
+from .stack import UNIT, Stack, Total
 
-UNIT = float(np.finfo(np.float64).eps)
 ROUNDING = 8 * UNIT
 """Relative to the size of what is added up: a generous share for the rounding of a short sum of products."""
 
@@ -36,102 +33,6 @@ GENEROUS = 4
 CANCELS = 4
 """Where H has no entry that cancels, scaled to a diagonal of ones, the row sums of its terms are at most m; beyond so many times
 that, what cancels is counted in full."""
-
-
-class Role(Enum):
-    """What a constraint says."""
-
-    LOSS = "loss"
-    BALL = "ball"
-    BOX = "box"
-    VARIANCE = "variance"
-
-
-@dataclass(frozen=True)
-class LossOrigin:
-    """Which joint constraint a loss is: of which evidence, at which rate q, from what was known before which round."""
-
-    evidence: int = 0
-    rate: float = 0.0
-    round: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class RowsOrigin:
-    """Which points a box is averaged over: low_i <= f_i'theta <= high_i, with weights.
-
-    Of residuals (then targets are not None) there are targets_i - f_i'theta, known to be small before the round of this number;
-    missed and ranges are those of `StepRows`.
-    """
-
-    features: FloatArray
-    low: FloatArray
-    high: FloatArray
-    weights: FloatArray
-    round: int = 0
-    targets: FloatArray | None = None
-    missed: FloatArray | None = None
-    ranges: FloatArray | None = None
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class Constraint:
-    """q(theta) <= limit.
-
-    Attributes
-    ----------
-    role : Role
-        What it says: loss, ball, box or variance.
-    quadratic : Quadratic
-        q.
-    limit : float
-    origin : LossOrigin, RowsOrigin or None
-        From what it can be derived again.
-    """
-
-    role: Role
-    quadratic: Quadratic
-    limit: float
-    origin: LossOrigin | RowsOrigin | None = None
-
-
-@checked
-def ball(penalized: BoolArray, radius: float) -> Constraint:
-    """||theta||^2 <= radius^2 over the penalized coordinates.
-
-    Parameters
-    ----------
-    penalized : array (m,) of bool
-    radius : float
-
-    Returns
-    -------
-    Constraint
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from accountable_ope.programs import ball
-    >>> around = ball(np.array([True, False]), 2.0)
-    >>> around.limit, around.quadratic(np.array([1.0, 7.0]))
-    (4.0, 1.0)
-    """
-    if abs(radius) > math.sqrt(np.finfo(np.float64).max):
-        raise InvalidInput(f"`radius` must have a square that does not overflow. Got {radius!r}.")
-    return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
-
-
-@dataclass(frozen=True, eq=False)
-class ActiveRows:
-    """(f_i'theta - middle_i)^2 <= half_i^2 for every row f_i: quadratics of rank one, each with a multiplier of its own."""
-
-    features: FloatArray
-    middle: FloatArray
-    half: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.middle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +78,15 @@ def lagrangian(
     H = A_0 + sum alpha_j A_j, h = a_0 + sum alpha_j a_j: theta = H^{-1} h and
     value = a0_0 + sum alpha_j (a0_j - limit_j) - h'H^{-1}h.
     """
+    return least_value(Stack.of(objective, constraints).total(multipliers, rows))
+
+
+def least_value(total: Total) -> Lagrangian | None:
+    """The infimum of a quadratic that was added up, None where its matrix is not positive definite."""
     # Here and not at the top: SciPy's linear algebra doubles the time of `import accountable_ope`. LAPACK itself, as the checks
     # of SciPy's own functions take longer than the work on a small matrix.
     from scipy.linalg.lapack import dpotrf, dtrtrs
 
-    total = _combine(objective, constraints, multipliers, rows)
     H, h = total.H, total.h
     diagonal = np.diagonal(H).copy()
     # A coordinate that appears nowhere (an action never logged, say) is harmless when the objective ignores it too.
@@ -193,7 +98,7 @@ def lagrangian(
     H = scale[:, None] * H * scale
     sums = np.maximum(scale * (total.H_size @ scale), 1.0)
     cancels = float(sums.max(initial=0.0)) > CANCELS * len(h)
-    H[np.diag_indices_from(H)] = 1.0 - 2 * total.unit * sums if cancels else 1.0
+    H.flat[:: len(h) + 1] = 1.0 - 2 * total.unit * sums if cancels else 1.0
     # H is symmetric: its transpose has the order of LAPACK and needs no copy.
     factor, failed = dpotrf(H.T, lower=1, overwrite_a=1)
     if failed:
@@ -225,7 +130,7 @@ def lagrangian_value(
     found = lagrangian(objective, constraints, multipliers)
     if found is not None:
         return found.value, found.magnitude
-    total = _combine(objective, constraints, multipliers)
+    total = Stack.of(objective, constraints).total(multipliers)
     H, h = total.H, total.h
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
     cut = 64 * len(H) * UNIT * float(np.abs(values).max(initial=0.0))
@@ -251,7 +156,7 @@ def counted_value(objective: Quadratic, constraints: tuple[Constraint, ...], mul
     With H theta = h nearly solved, no other point is lower than here by more than ||H theta - h||^2 / lambda, lambda the smallest
     eigenvalue of H.
     """
-    total = _combine(objective, constraints, multipliers)
+    total = Stack.of(objective, constraints).total(multipliers)
     plain, _ = lagrangian_value(objective, constraints, multipliers)
     used = total.H_size.any(axis=0) | (total.h_size > 0)
     diagonal = np.diagonal(total.H)[used]
@@ -272,46 +177,3 @@ def counted_value(objective: Quadratic, constraints: tuple[Constraint, ...], mul
     value = total.constant - float(h @ theta) + float(theta @ residual)
     slack = (unit + GENEROUS * m * UNIT) * (total.size + 2 * float(s @ length) + float(length @ S @ length))
     return min(plain, value - slack - 10 * float(off @ off) / least)
-
-
-class _Total(NamedTuple):
-    """H, h and the constant term, the sizes of what was added up in each, and the rounding of a sum in units of its size."""
-
-    H: FloatArray
-    h: FloatArray
-    constant: float
-    H_size: FloatArray
-    h_size: FloatArray
-    size: float
-    unit: float
-
-
-def _combine(
-    objective: Quadratic, constraints: tuple[Constraint, ...], multipliers: FloatArray, rows: ActiveRows | None = None
-) -> _Total:
-    H, h, constant = objective.A.copy(), objective.a.copy(), objective.a0
-    A_size, a_size, a0_size = objective.absolute
-    H_size, h_size, size = A_size.copy(), a_size.copy(), a0_size
-    terms = len(constraints)
-    for constraint, alpha in zip(constraints, multipliers[:terms].tolist(), strict=True):
-        if alpha == 0:
-            continue
-        q = constraint.quadratic
-        A_size, a_size, a0_size = q.absolute
-        H += alpha * q.A
-        h += alpha * q.a
-        constant += alpha * (q.a0 - constraint.limit)
-        H_size += alpha * A_size
-        h_size += alpha * a_size
-        size += alpha * (a0_size + abs(constraint.limit))
-    if rows is not None:
-        weights, features = multipliers[terms:], rows.features
-        weighted = weights[:, None] * features
-        H += features.T @ weighted
-        h += rows.middle @ weighted
-        constant += float(weights @ (rows.middle**2 - rows.half**2))
-        H_size += np.abs(features).T @ np.abs(weighted)
-        h_size += np.abs(rows.middle) @ np.abs(weighted)
-        size += float(weights @ (rows.middle**2 + rows.half**2))
-        terms += len(rows)
-    return _Total(H, h, constant, H_size, h_size, size, (terms + 2) * UNIT)

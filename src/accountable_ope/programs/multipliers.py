@@ -12,6 +12,7 @@ matrix of the f'H^{-1}g, so that hundreds of them cost little more than the fact
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
-from .lagrangian import ActiveRows, Constraint, Lagrangian, Role, lagrangian
+from .constraint import ActiveRows, Constraint, Role
+from .lagrangian import Lagrangian, least_value
 from .quadratic import Quadratic
+from .stack import Stack
 
 NEWTON_STEPS = 400
 
@@ -35,12 +38,14 @@ SMALL = 60
 class DualSolution:
     """The best multipliers found, their bound, and the last point of the path (nearly feasible when the set is not empty).
 
-    Multipliers of rows come last.
+    Multipliers of rows come last. spread: where a matrix is not positive semi-definite, weight * H^{-1} at the end of the path,
+    the covariance of the distribution that the multipliers lead to, None where they lead to a point.
     """
 
     multipliers: FloatArray
     bound: float
     theta: FloatArray
+    spread: FloatArray | None = None
 
 
 @checked
@@ -100,8 +105,12 @@ class _Program:
     def __len__(self) -> int:
         return len(self.constraints) + (0 if self.rows is None else len(self.rows))
 
+    @cached_property
+    def stack(self) -> Stack:
+        return Stack.of(self.objective, self.constraints)
+
     def at(self, alpha: FloatArray) -> Lagrangian | None:
-        return lagrangian(self.objective, self.constraints, alpha, self.rows)
+        return least_value(self.stack.total(alpha, self.rows))
 
     def convex(self) -> bool:
         """Whether every matrix is positive semi-definite, up to rounding."""
@@ -109,14 +118,14 @@ class _Program:
 
     def slack(self, theta: FloatArray) -> FloatArray:
         """q_j(theta) - limit_j, the gradient of the dual."""
-        slack = np.array([c.quadratic(theta) - c.limit for c in self.constraints])
+        slack = self.stack.slack(theta, self.stack.slopes(theta))
         if self.rows is None:
             return slack
         return np.append(slack, (self.rows.features @ theta - self.rows.middle) ** 2 - self.rows.half**2)
 
     def curvature(self, current: Lagrangian) -> FloatArray:
         """Minus the second derivative of the dual: 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j."""
-        u = np.column_stack([c.quadratic.A @ current.theta - c.quadratic.a for c in self.constraints])
+        u = self.stack.slopes(current.theta).T
         if self.rows is not None:
             away = self.rows.features @ current.theta - self.rows.middle
             u = np.column_stack([u, self.rows.features.T * away])
@@ -130,16 +139,18 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
     alpha, current = here
     best = DualSolution(alpha, current.value, current.theta)
     weight = max(float(np.mean(alpha * np.abs(program.slack(current.theta)))), 1e-300)  # at which alpha is not far from the path
+    alpha, current = _lifted(program, alpha, current, weight)
     determinant = not program.convex()
     span = _Span(program.constraints, program.rows) if determinant else None
     degree = len(program) + (len(program.objective.a) if determinant else 0)
-    stalled = 0
+    # Rows that do not count are told by their multipliers, which are small near the path alone; without rows a bound is enough.
+    near, stalled = 1.0 if program.rows is not None else max(1.0, 0.25 * degree), 0
     for _ in range(NEWTON_STEPS):
         if float(alpha.min()) < 1e-150 or float(alpha.max()) > ENDLESS:
             break  # a multiplier that counts for nothing any more, and whose square would underflow; or one too large to square
         gradient = program.slack(current.theta) + weight / alpha
         curvature = program.curvature(current)
-        curvature[np.diag_indices_from(curvature)] += weight / alpha**2
+        curvature.flat[:: len(alpha) + 1] += weight / alpha**2
         if span is not None:
             first, second = span.terms(current)
             gradient += weight * first
@@ -161,12 +172,12 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
         alpha, current = moved
         if current.value > best.bound:
             best = DualSolution(alpha, current.value, current.theta)
-        if decrement <= weight:
+        if decrement <= near * weight:
             enough = max(relative_gap * abs(current.value), 1e-3 * relative_gap * current.magnitude, absolute_gap)
             if weight * degree <= enough:
                 break
             weight *= 0.1
-    return DualSolution(best.multipliers, best.bound, current.theta)
+    return DualSolution(best.multipliers, best.bound, current.theta, weight * current.inverse() if determinant else None)
 
 
 def _first_point(program: _Program, start: FloatArray) -> tuple[FloatArray, Lagrangian] | None:
@@ -188,6 +199,15 @@ def _first_point(program: _Program, start: FloatArray) -> tuple[FloatArray, Lagr
                 factors[: len(losses)][indefinite[: len(losses)] & np.array(losses)] = 0.1
         alpha = alpha * factors
     return None
+
+
+def _lifted(program: _Program, alpha: FloatArray, current: Lagrangian, weight: float) -> tuple[FloatArray, Lagrangian]:
+    """Multipliers of constraints that are met, raised to weight / |slack|, where the path has them: from far below it Newton's
+    method takes a step for every doubling."""
+    slack = program.slack(current.theta)
+    lifted = np.where(slack < 0, np.maximum(alpha, weight / np.maximum(-slack, 1e-300)), alpha)
+    found = program.at(lifted)
+    return (alpha, current) if found is None else (lifted, found)
 
 
 class _Span:

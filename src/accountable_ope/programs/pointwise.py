@@ -23,108 +23,14 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, IntArray, refuse_non_finite, whole
+from ..validation import FloatArray, IntArray, whole
 from .certificate import Certificate, CertificateCheck, SolveStatus
-from .lagrangian import ROUNDING, ActiveRows, Constraint, Role, RowsOrigin, lagrangian, lagrangian_value
+from .constraint import Constraint, Role
+from .lagrangian import lagrangian, lagrangian_value
 from .multipliers import maximize_dual
+from .pointwise_rows import PointwiseRows
 from .quadratic import Quadratic
-
-CANDIDATES = 10
-"""Violated rows that are looked at for each one that is added."""
-
-MOST = 64
-"""The most rows that are added at once."""
-
-NEAR = 1e-2
-"""A row stays in the program while it is this near its border, in units of its span, or has a weight that counts."""
-
-SMALL = 1e-6
-"""A weight that counts is above this share of the largest one."""
-
-SEARCHES = 25
-"""The most times that rows are added."""
-
-LITTLE = 1e-5
-"""Two additions in a row that gain less than this share of the bound's size are the last."""
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class PointwiseRows:
-    """low_i <= f_i'theta <= high_i for every row f_i.
-
-    Parameters
-    ----------
-    features : array (N, m)
-        The rows f_i.
-    low, high : array (N,)
-
-    Raises
-    ------
-    InvalidInput
-        Where shapes do not fit, a number is not finite, or `low` is not below `high`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from accountable_ope.programs import PointwiseRows
-    >>> rows = PointwiseRows.within(np.array([[1.0, 0.0], [0.0, 1.0]]), low=0.0, high=2.0)
-    >>> rows.violations(np.array([3.0, 1.0])).tolist()
-    [0.5, -0.5, -1.5, -0.5]
-    """
-
-    features: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    def __post_init__(self) -> None:
-        if self.features.ndim != 2 or not self.low.shape == self.high.shape == (len(self.features),):
-            raise InvalidInput(
-                "`features` must be (N, m), `low` and `high` (N,). "
-                f"Got shapes {self.features.shape}, {self.low.shape} and {self.high.shape}."
-            )
-        for name in ("features", "low", "high"):
-            refuse_non_finite(getattr(self, name), name)
-        wrong = ~(self.low < self.high)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidInput(f"`low` must be below `high` in every row. Got {self.low[row]} and {self.high[row]} in row {row}.")
-
-    @classmethod
-    def known(cls, features: FloatArray, low: FloatArray, high: FloatArray) -> PointwiseRows:
-        """Rows that were checked before: many, and looked at again and again."""
-        rows = object.__new__(cls)
-        for name, value in (("features", features), ("low", low), ("high", high)):
-            object.__setattr__(rows, name, value)
-        return rows
-
-    @classmethod
-    def within(cls, features: FloatArray, low: float, high: float, offsets: FloatArray | None = None) -> PointwiseRows:
-        """low <= offset_i + f_i'theta <= high; offsets are the values of a Q at which the class is anchored."""
-        shift = np.zeros(len(features)) if offsets is None else offsets
-        return cls(features, low - shift, high - shift)
-
-    def violations(self, theta: FloatArray) -> FloatArray:
-        """How far each row is above its upper limit, then how far each is below its lower one, in units of its span (2 N,)."""
-        values, span = self.features @ theta, self.high - self.low
-        return np.concatenate([(values - self.high) / span, (self.low - values) / span])
-
-    def active(self, index: IntArray) -> ActiveRows:
-        """Some of the rows, each a quadratic of its own."""
-        low, high = self.low[index], self.high[index]
-        return ActiveRows(self.features[index], 0.5 * (low + high), 0.5 * (high - low))
-
-    def averaged(self, index: IntArray, weights: FloatArray) -> Constraint:
-        """The box averaged over some rows; its limit is raised by what rounding may have taken from it."""
-        features, low, high = self.features[index], self.low[index], self.high[index]
-        middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        weighted = weights[:, None] * features
-        constant, limit = float(weights @ middle**2), float(weights @ half**2)
-        sizes = np.abs(weighted)
-        magnitudes = (np.abs(features).T @ sizes, np.abs(middle) @ sizes, float(weights @ (np.abs(middle) + np.abs(low)) ** 2))
-        quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant, magnitudes)
-        origin = RowsOrigin(features, low, high, weights)
-        return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
+from .weighing import SEARCHES, Weighed, spread_out, weigh_rows
 
 
 @checked
@@ -183,76 +89,6 @@ class PointwiseBound:
             if not (same and stored.limit == again.limit):
                 return CertificateCheck(False, math.nan, "the averaged box is not that of the rows and their weights")
         return self.certificate.check(tolerance)
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Multipliers of the quadratics and of some rows (index, weights), the bound that they prove, and where they lead.
-
-    searches: how often rows were added.
-    """
-
-    multipliers: FloatArray
-    index: IntArray
-    weights: FloatArray
-    bound: float
-    theta: FloatArray
-    searches: int
-
-
-def weigh_rows(
-    goal: Quadratic,
-    constraints: tuple[Constraint, ...],
-    rows: PointwiseRows,
-    before: Weighed,
-    *,
-    gap: float = 1e-8,
-    enough: float = 0.0,
-    searches: int = SEARCHES,
-    tolerance: float = 1e-7,
-) -> Weighed:
-    """The best lower bound of a goal over quadratics and rows, from a solution with fewer rows: never a worse one.
-
-    Rows that the last minimizer breaks are added, those that count no more are dropped, until none is broken or two additions
-    gain no more than `enough`.
-    """
-    best, here, little = before, before, 0
-    for search in range(searches):
-        new = worst(rows, rows.violations(here.theta), tolerance, here.index, min(len(goal.a), MOST))
-        if not len(new):
-            break
-        index = np.concatenate([here.index, new])
-        active = rows.active(index)
-        # So much of the program's size is given to a new row at first.
-        size = float(here.multipliers @ np.abs([c.limit for c in constraints])) + float(here.weights @ _squares(rows, here.index))
-        first = 1e-3 * max(size, 1e-300) / len(new) / _squares(rows, new)
-        dual = maximize_dual(
-            goal,
-            constraints,
-            np.concatenate([here.multipliers, here.weights, first]),
-            relative_gap=gap,
-            absolute_gap=enough,
-            rows=active,
-        )
-        if dual is None:
-            break
-        count = len(constraints)
-        weights = dual.multipliers[count:]
-        shares = weights * active.half**2
-        away = np.abs(active.features @ dual.theta - active.middle)
-        counts = (shares > SMALL * shares.max()) | (away > (1 - NEAR) * active.half)
-        here = Weighed(dual.multipliers[:count], index[counts], weights[counts], dual.bound, dual.theta, search + 1)
-        gained = dual.bound - best.bound
-        little = little + 1 if gained <= max(enough, LITTLE * (abs(dual.bound) + LITTLE * size)) else 0
-        if gained > 0:
-            best = Weighed(dual.multipliers[:count], index, weights, dual.bound, dual.theta, search + 1)
-        if little > 1:
-            break
-    return best
-
-
-def _squares(rows: PointwiseRows, index: IntArray) -> FloatArray:
-    return np.asarray(0.25 * (rows.high[index] - rows.low[index]) ** 2)
 
 
 @checked
@@ -327,14 +163,11 @@ def _first(known: Certificate, rows: PointwiseRows) -> Weighed | None:
     start = _first_multipliers(c, constraints)
     if known.status is not SolveStatus.UNBOUNDED:
         dual = maximize_dual(Quadratic.linear(c), constraints, np.maximum(known.multipliers, 1e-3 * start))
-        return None if dual is None else Weighed(dual.multipliers, nothing, np.zeros(0), dual.bound, dual.theta, 0)
-    index = _spread(rows.features / (rows.high - rows.low)[:, None], len(c))
-    weights = 1 / _squares(rows, index) / len(index)
+        return None if dual is None else Weighed.of(dual, nothing)
+    index = spread_out(rows.features / (rows.high - rows.low)[:, None], len(c))
+    weights = 1 / rows.half_squares(index) / len(index)
     dual = maximize_dual(Quadratic.linear(c), constraints, np.concatenate([start, weights]), rows=rows.active(index))
-    if dual is None:
-        return None
-    count = len(constraints)
-    return Weighed(dual.multipliers[:count], index, dual.multipliers[count:], dual.bound, dual.theta, 0)
+    return None if dual is None else Weighed.of(dual, index)
 
 
 def _averaged_certificate(known: Certificate, rows: PointwiseRows, found: Weighed) -> Certificate:
@@ -366,30 +199,6 @@ def _first_multipliers(c: FloatArray, constraints: tuple[Constraint, ...]) -> Fl
     unit = 1 / np.array([max(abs(constraint.limit), 1e-300) for constraint in constraints])
     found = lagrangian(Quadratic.linear(c), constraints, unit)
     return unit if found is None else 0.5 * math.sqrt(float(c @ found.solve(c)) / len(constraints)) * unit
-
-
-def worst(rows: PointwiseRows, excess: FloatArray, tolerance: float, active: IntArray, most: int) -> IntArray:
-    """Violated rows to add: among the worst and the others, the most different ones."""
-    excess = np.maximum(*np.split(excess, 2))
-    broken = excess > tolerance
-    broken[active] = False
-    order = np.flatnonzero(broken)
-    order = order[np.argsort(-excess[order], kind="stable")]
-    shown = CANDIDATES * most
-    if len(order) > shown:
-        # Denser among the worst: rows near each other are violated alike, and the worst ones alone are often one cluster.
-        order = order[np.unique((np.linspace(0, 1, shown) ** 2 * (len(order) - 1)).astype(np.int64))]
-    return order[_spread(excess[order, None] * rows.features[order], most)]
-
-
-def _spread(vectors: FloatArray, count: int) -> IntArray:
-    """Up to `count` rows, each with the largest part that those before it do not span: the pivots of a QR factorization."""
-    from scipy.linalg import qr
-
-    if len(vectors) <= count:
-        return np.arange(len(vectors))
-    pivots = qr(vectors.T, mode="r", pivoting=True, check_finite=False)[-1]
-    return np.asarray(pivots[:count], dtype=np.int64)
 
 
 def _refutation(c: FloatArray, program: tuple[Constraint, ...], multipliers: FloatArray) -> Certificate | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..validation import FloatArray
+from .constraint import Constraint
 from .constraint_set import ConstraintSet, KnownBounds
 from .ellipsoid import Ellipsoid
 from .envelope import Steps
 from .evidence import Evidence
-from .lagrangian import GENEROUS, Constraint, counted_value
+from .lagrangian import GENEROUS, counted_value
 
 WELL_CONDITIONED = 4e-9
 """An ellipsoid with a smaller pivot, in units of its diagonal, is not used for ranges."""

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from ..validation import FloatArray, IntArray
-from .lagrangian import Constraint, RowsOrigin
-from .pointwise import PointwiseRows
+from .constraint import Constraint, RowsOrigin
+from .pointwise_rows import PointwiseRows
 from .step_rows import StepRows
 
 LEAST_HALF = 1e-4

@@ -14,13 +14,14 @@ import numpy as np
 from ..arguments import checked
 from ..validation import FloatArray, same_size
 from .certificate import NOTHING, Argument, Certificate, LeastNormFound, SolveStatus
+from .constraint import Constraint, LossOrigin, Role
 from .constraint_set import ConstraintSet
 from .ellipsoid_ball import decompose
 from .envelope import Steps
 from .evidence import widened
 from .extreme import FeasibleSet, extreme_value, least_correction
-from .lagrangian import Constraint, LossOrigin, Role
-from .pointwise import PointwiseRows, with_rows
+from .pointwise import with_rows
+from .pointwise_rows import PointwiseRows
 from .proofs import Tightening
 from .tightening import least_norm_of_rounds, tighten
 

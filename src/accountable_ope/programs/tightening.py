@@ -21,15 +21,16 @@ import numpy as np
 
 from ..validation import FloatArray, IntArray
 from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
+from .constraint import Constraint, Role
 from .constraint_set import ConstraintSet, KnownBounds
 from .envelope import SquaredEnvelope
 from .evidence import Evidence, difference
-from .lagrangian import Constraint, Role, counted_value, lagrangian_value
+from .lagrangian import counted_value, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
-from .pointwise import Weighed, weigh_rows
 from .proofs import Proof, Round, Step, Tightening, after, ellipsoids_around
 from .quadratic import Quadratic
 from .row_boxes import KnownBoxes
+from .weighing import Weighed, weigh_rows
 
 ROUNDS = 8
 REFINEMENTS = 3
@@ -217,12 +218,12 @@ def _solve(
         constraints = feasible.constraints(setting.squares, choices, setting.boxes)
         if start is None:
             start, index = _first_start(goal, constraints, setting, choices, hint)
-        wanted, count = gap if attempt else max(gap, 1e-3), len(constraints)
+        wanted = gap if attempt else max(gap, 1e-3)
         active = None if rows is None or not len(index) else rows.active(index)
         dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap, rows=active)
         if dual is None:
             return best
-        found = Weighed(dual.multipliers[:count], index, dual.multipliers[count:], dual.bound, dual.theta, 0)
+        found = Weighed.of(dual, index)
         if rows is not None and attempt:
             found = weigh_rows(goal, constraints, rows, found, gap=wanted, enough=absolute_gap, tolerance=BROKEN)
         solved = _settled(goal, setting, choices, constraints, found)

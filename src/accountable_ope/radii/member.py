@@ -9,7 +9,7 @@ from ..classes.ranges import ResidualRange
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.description import Description
-from ..programs.lagrangian import Constraint
+from ..programs.constraint import Constraint
 from ..statistics.bellman import BellmanSystem
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray

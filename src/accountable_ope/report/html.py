@@ -11,7 +11,7 @@ from ..io.display import confidence
 from ..io.templates import render
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
-from ..programs.lagrangian import Role
+from ..programs.constraint import Role
 from .comparison import comparison
 
 

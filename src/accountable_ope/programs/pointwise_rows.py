@@ -1,0 +1,109 @@
+"""Boxes at every one of many points, low_i <= f_i'theta <= high_i, each a quadratic of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arguments import checked
+from ..errors import InvalidInput
+from ..validation import FloatArray, IntArray, refuse_non_finite
+from .constraint import ActiveRows, Constraint, Role, RowsOrigin
+from .lagrangian import ROUNDING
+from .quadratic import Quadratic
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class PointwiseRows:
+    """low_i <= f_i'theta <= high_i for every row f_i.
+
+    Parameters
+    ----------
+    features : array (N, m)
+        The rows f_i.
+    low, high : array (N,)
+
+    Raises
+    ------
+    InvalidInput
+        Where shapes do not fit, a number is not finite, or `low` is not below `high`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.programs import PointwiseRows
+    >>> rows = PointwiseRows.within(np.array([[1.0, 0.0], [0.0, 1.0]]), low=0.0, high=2.0)
+    >>> rows.violations(np.array([3.0, 1.0])).tolist()
+    [0.5, -0.5, -1.5, -0.5]
+    """
+
+    features: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or not self.low.shape == self.high.shape == (len(self.features),):
+            raise InvalidInput(
+                "`features` must be (N, m), `low` and `high` (N,). "
+                f"Got shapes {self.features.shape}, {self.low.shape} and {self.high.shape}."
+            )
+        for name in ("features", "low", "high"):
+            refuse_non_finite(getattr(self, name), name)
+        wrong = ~(self.low < self.high)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(f"`low` must be below `high` in every row. Got {self.low[row]} and {self.high[row]} in row {row}.")
+
+    @classmethod
+    def known(cls, features: FloatArray, low: FloatArray, high: FloatArray) -> PointwiseRows:
+        """Rows that were checked before: many, and looked at again and again."""
+        rows = object.__new__(cls)
+        for name, value in (("features", features), ("low", low), ("high", high)):
+            object.__setattr__(rows, name, value)
+        return rows
+
+    @classmethod
+    def within(cls, features: FloatArray, low: float, high: float, offsets: FloatArray | None = None) -> PointwiseRows:
+        """low <= offset_i + f_i'theta <= high; offsets are the values of a Q at which the class is anchored."""
+        shift = np.zeros(len(features)) if offsets is None else offsets
+        return cls(features, low - shift, high - shift)
+
+    def violations(self, theta: FloatArray) -> FloatArray:
+        """How far each row is above its upper limit, then how far each is below its lower one, in units of its span (2 N,)."""
+        values, span = self.features @ theta, self.high - self.low
+        return np.concatenate([(values - self.high) / span, (self.low - values) / span])
+
+    def strain(self, theta: FloatArray, spread: FloatArray | None) -> FloatArray:
+        """sqrt((f'theta - middle)^2 + f'S f) - half, in units of the span of the row (N,), S the covariance of theta."""
+        span = self.high - self.low
+        away = np.abs(self.features @ theta - 0.5 * (self.low + self.high))
+        if spread is not None:
+            away = np.hypot(away, np.sqrt(np.maximum(np.einsum("ij,ij->i", self.features @ spread, self.features), 0.0)))
+        return np.asarray(away / span - 0.5)
+
+    def part(self, index: IntArray) -> PointwiseRows:
+        """Some of the rows."""
+        return PointwiseRows.known(self.features[index], self.low[index], self.high[index])
+
+    def half_squares(self, index: IntArray) -> FloatArray:
+        """half_i^2 of some of the rows."""
+        return np.asarray(0.25 * (self.high[index] - self.low[index]) ** 2)
+
+    def active(self, index: IntArray) -> ActiveRows:
+        """Some of the rows, each a quadratic of its own."""
+        low, high = self.low[index], self.high[index]
+        return ActiveRows(self.features[index], 0.5 * (low + high), 0.5 * (high - low))
+
+    def averaged(self, index: IntArray, weights: FloatArray) -> Constraint:
+        """The box averaged over some rows; its limit is raised by what rounding may have taken from it."""
+        features, low, high = self.features[index], self.low[index], self.high[index]
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        weighted = weights[:, None] * features
+        constant, limit = float(weights @ middle**2), float(weights @ half**2)
+        sizes = np.abs(weighted)
+        magnitudes = (np.abs(features).T @ sizes, np.abs(middle) @ sizes, float(weights @ (np.abs(middle) + np.abs(low)) ** 2))
+        quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant, magnitudes)
+        origin = RowsOrigin(features, low, high, weights)
+        return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
