@@ -111,6 +111,7 @@ class RandomFourier:
         whole(self.dimension, "dimension", least=1)
         positive(self.bandwidth, "bandwidth")
         whole(self.seed, "seed", least=0)
+        object.__setattr__(self, "bandwidth", float(self.bandwidth))  # 1 and 1.0 are one class, with one name
 
     def frequencies(self, point_dimension: int) -> tuple[FloatArray, FloatArray]:
         """(w, b): the frequencies (m, d) and phases (m,), the same for every call with this seed."""

@@ -57,6 +57,7 @@ class RandomFeatureKernel:
     def __post_init__(self) -> None:
         whole(self.dimension, "dimension", least=1)
         positive(self.bandwidth, "bandwidth")
+        object.__setattr__(self, "bandwidth", float(self.bandwidth))
         whole(self.seed, "seed", least=0)
 
     def features(self, points: FloatArray) -> FloatArray:

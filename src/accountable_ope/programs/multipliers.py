@@ -11,8 +11,10 @@ matrix of the f'H^{-1}g, so that hundreds of them cost little more than the fact
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,6 +58,7 @@ def maximize_dual(
     relative_gap: float = 1e-10,
     absolute_gap: float = 0.0,
     rows: ActiveRows | None = None,
+    beyond: float = math.inf,
 ) -> DualSolution | None:
     """The best Lagrangian lower bound of `objective` over the constraints.
 
@@ -71,6 +74,8 @@ def maximize_dual(
         When to stop: the bound could improve by no more than this.
     rows : ActiveRows, optional
         More constraints, of rank one.
+    beyond : float
+        A bound above this proves all that is wanted: over an empty set it would grow without end.
 
     Returns
     -------
@@ -91,7 +96,20 @@ def maximize_dual(
         raise InvalidInput(f"`start` must have a multiplier per constraint ({wanted}, at least 1). Got {len(start)}.")
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _climb(_Program(objective, constraints, rows), start, relative_gap, absolute_gap)
+        return _climb(_Program(objective, constraints, rows), start, _Enough(relative_gap, absolute_gap, beyond))
+
+
+class _Enough(NamedTuple):
+    """When a bound is good enough."""
+
+    relative_gap: float
+    absolute_gap: float
+    beyond: float
+
+    def gap(self, current: Lagrangian) -> float:
+        """By how much it may be off."""
+        relative = self.relative_gap * max(abs(current.value), 1e-3 * current.magnitude)
+        return max(relative, self.absolute_gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +150,7 @@ class _Program:
         return np.asarray(2 * u.T @ current.solve(u))
 
 
-def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_gap: float) -> DualSolution | None:
+def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolution | None:
     here = _first_point(program, start)
     if here is None:
         return None
@@ -146,6 +164,8 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
     # Rows that do not count are told by their multipliers, which are small near the path alone; without rows a bound is enough.
     near, stalled = 1.0 if program.rows is not None else max(1.0, 0.25 * degree), 0
     for _ in range(NEWTON_STEPS):
+        if best.bound > enough.beyond:
+            break
         if float(alpha.min()) < 1e-150 or float(alpha.max()) > ENDLESS:
             break  # a multiplier that counts for nothing any more, and whose square would underflow; or one too large to square
         gradient = program.slack(current.theta) + weight / alpha
@@ -173,8 +193,7 @@ def _climb(program: _Program, start: FloatArray, relative_gap: float, absolute_g
         if current.value > best.bound:
             best = DualSolution(alpha, current.value, current.theta)
         if decrement <= near * weight:
-            enough = max(relative_gap * abs(current.value), 1e-3 * relative_gap * current.magnitude, absolute_gap)
-            if weight * degree <= enough:
+            if weight * degree <= enough.gap(current):
                 break
             weight *= 0.1
     return DualSolution(best.multipliers, best.bound, current.theta, weight * current.inverse() if determinant else None)

@@ -210,6 +210,7 @@ def _solve(
     """
     feasible, rows = setting.feasible, None if setting.rows is None else setting.rows.rows
     absolute_gap = max(absolute_gap, EXACT * setting.size) if setting.rows is not None else absolute_gap
+    beyond = _impossible(goal, setting)
     pairs = zip(feasible.evidence, setting.squares, strict=True)
     choices = [_first_rates(evidence, squared, setting.inside, feasible.joint) for evidence, squared in pairs]
     start: FloatArray | None = None
@@ -220,12 +221,12 @@ def _solve(
             start, index = _first_start(goal, constraints, setting, choices, hint)
         wanted = gap if attempt else max(gap, 1e-3)
         active = None if rows is None or not len(index) else rows.active(index)
-        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap, rows=active)
+        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap, rows=active, beyond=beyond)
         if dual is None:
             return best
         found = Weighed.of(dual, index)
         if rows is not None and attempt:
-            found = weigh_rows(goal, constraints, rows, found, gap=wanted, enough=absolute_gap, tolerance=BROKEN)
+            found = weigh_rows(goal, constraints, rows, found, gap=wanted, enough=absolute_gap, tolerance=BROKEN, beyond=beyond)
         solved = _settled(goal, setting, choices, constraints, found)
         gained = math.inf if best is None else solved.dual.bound - best.dual.bound
         if best is None or gained > 0:
@@ -240,6 +241,11 @@ def _solve(
         first = sum(len(rates) for rates in solved.proof.rates)
         start, index = np.concatenate([*shared, found.multipliers[first:], found.weights]), found.index
     return best
+
+
+def _impossible(goal: Quadratic, setting: _Setting) -> float:
+    """A bound that no point can have: ten times the largest value beyond that of a point at hand; infinite for other goals."""
+    return math.inf if goal.A.any() else abs(goal(setting.inside)) + 10 * setting.feasible.range.largest_value
 
 
 def _settled(
@@ -368,6 +374,15 @@ def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate | No
     least = counted_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
     if not least > constraints[0].limit:
         return None
+    # Narrow boxes have multipliers beside which a ball is lost in rounding; a tenth of what is proved keeps the matrix regular.
+    balls = np.array([c.role is Role.BALL and c.limit > 0 for c in constraints[1:]])
+    if balls.any():
+        limits = np.array([c.limit for c in constraints[1:]])[balls]
+        regular = multipliers.copy()
+        regular[1:][balls] += 0.1 * (least - constraints[0].limit) / (limits * len(limits))
+        kept = counted_value(constraints[0].quadratic, constraints[1:], regular[1:])
+        if kept > constraints[0].limit:
+            least, multipliers = kept, regular
     return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
 
 

@@ -7,6 +7,7 @@ where its second moment is, (f'theta - middle)^2 + f'S f > half^2, and this may 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,11 +73,12 @@ def weigh_rows(
     enough: float = 0.0,
     searches: int = SEARCHES,
     tolerance: float = 1e-7,
+    beyond: float = math.inf,
 ) -> Weighed:
     """The best lower bound of a goal over quadratics and rows, from a solution with fewer rows: never a worse one.
 
     Rows that the last minimizer breaks are added, those that count no more are dropped, until none is broken or two additions
-    gain no more than `enough`.
+    gain no more than `enough`, or the bound is beyond all that is wanted.
     """
     best, here, little = before, before, 0
     for search in range(searches):
@@ -91,7 +93,8 @@ def weigh_rows(
         )
         first = 1e-3 * max(size, 1e-300) / len(new) / rows.half_squares(new)
         start = np.concatenate([here.multipliers, here.weights, first])
-        dual = maximize_dual(goal, constraints, start, relative_gap=gap, absolute_gap=enough, rows=rows.active(index))
+        active = rows.active(index)
+        dual = maximize_dual(goal, constraints, start, relative_gap=gap, absolute_gap=enough, rows=active, beyond=beyond)
         if dual is None:
             break
         found = Weighed.of(dual, index, search + 1)
@@ -102,7 +105,7 @@ def weigh_rows(
         little = little + 1 if gained <= max(enough, LITTLE * (abs(found.bound) + LITTLE * size)) else 0
         if gained > 0:
             best = found
-        if little > 1:
+        if little > 1 or best.bound > beyond:
             break
     return best
 
