@@ -37,8 +37,8 @@ REFINEMENTS = 3
 BROKEN = 1e-4
 """A row counts as broken beyond this share of its span."""
 
-EXACT = 1e-4
-"""Ends are found up to this share of their distance."""
+EXACT, ROUGH = 1e-4, 2e-3
+"""Ends are found up to this share of their distance at last, and on the way."""
 
 STALLED = 0.005
 """Two rounds that bring the ends nearer by less than this share are the last."""
@@ -82,21 +82,21 @@ class _Hints:
 class _Setting:
     """What a round begins with: the set, its squared envelopes, a point of small loss, and boxes at rows, if any.
 
-    size: how far the ends are apart, as far as is known; what changes them by a small share of it is not looked for.
+    enough: what changes an end by no more than this is not looked for.
     """
 
     feasible: ConstraintSet
     squares: tuple[SquaredEnvelope, ...]
     inside: FloatArray
-    size: float = 0.0
+    enough: float = 0.0
     rows: KnownBoxes | None = None
     boxes: tuple[Constraint, ...] = ()
 
     @classmethod
-    def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, size: float) -> _Setting:
+    def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, enough: float) -> _Setting:
         boxes = feasible.boxes
         rows = None if boxes is None else boxes.known(known.residual_bound, feasible.radius, known.round)
-        return cls(feasible, feasible.squares(known), inside, size, rows)
+        return cls(feasible, feasible.squares(known), inside, enough, rows)
 
 
 def tighten(
@@ -115,7 +115,7 @@ def tighten(
     hints = _Hints((None, None), tuple(None for _ in feasible.evidence))
     goals = (upward, downward) if empty is None else ()
     for number in range(rounds):
-        setting = _Setting.of(feasible, known, inside, widths[-1])
+        setting = _Setting.of(feasible, known, inside, ROUGH * widths[-1])
         solved = [_solve(Quadratic.linear(c), setting, hint=hints.ends[k]) for k, c in enumerate(goals)]
         widths.append(_keep(best, goals, solved, inside))
         here = [solution for solution in solved if solution is not None]
@@ -131,8 +131,8 @@ def tighten(
         hints = _Hints((here[0], here[1]), variances)
         steps.append(step)
         known = shrunk
-    if len(here) == 2 and not _crossed(best) and widths[-1] < widths[-2]:  # once more, as exactly as the last width asks for
-        setting = replace(setting, size=widths[-1])
+    if len(here) == 2 and not _crossed(best):  # once more, as exactly as the last width asks for
+        setting = replace(setting, enough=EXACT * widths[-1])
         _keep(best, goals, [_solve(Quadratic.linear(c), setting, hint=here[k]) for k, c in enumerate(goals)], inside)
     upper, lower = best
     if empty is None and upper is not None and lower is not None and _crossed(best):
@@ -209,7 +209,7 @@ def _solve(
     hint: a solution of the same goal in the round before, from which to begin.
     """
     feasible, rows = setting.feasible, None if setting.rows is None else setting.rows.rows
-    absolute_gap = max(absolute_gap, EXACT * setting.size) if setting.rows is not None else absolute_gap
+    absolute_gap = max(absolute_gap, setting.enough) if setting.rows is not None else absolute_gap
     beyond = _impossible(goal, setting)
     pairs = zip(feasible.evidence, setting.squares, strict=True)
     choices = [_first_rates(evidence, squared, setting.inside, feasible.joint) for evidence, squared in pairs]
