@@ -99,6 +99,18 @@ def test_nested_when_the_radius_follows_the_variance(over, values):
     assert_nested(CERTIFIED.curve(over, values), 1e-3, descending=over == "delta")
 
 
+def test_a_study_has_room_above_what_was_declared():
+    """Rates at the very limit of the declared range would be lost at the next larger one, and the width would jump by two thirds.
+
+    What the room costs at the declared norm is at most a sixth of the width, against the interval of `bound_value`.
+    """
+    alone = direct(radius="certified")
+    assert alone.width <= CERTIFIED.baseline.width <= 1.16 * alone.width
+    for factor, most in ((1.05, 1.4), (1.2, 1.4), (1.5, 2.3)):
+        larger = CERTIFIED.at("norm_bound", factor * FACTS.norm_bound)
+        assert larger.width <= most * alone.width, factor
+
+
 def test_refuted_and_vacuous_values_stay_in_the_curve():
     curve = CERTIFIED.curve("norm_bound", (0.05, 0.7))
     assert curve.statuses == (aope.Status.INCONSISTENT, aope.Status.OK)
@@ -231,11 +243,12 @@ def test_a_class_that_is_refuted_supports_nothing():
 @pytest.mark.parametrize("radius", ["azuma", "certified"])
 def test_the_rows_needed_are_right_within_a_factor_of_two(radius):
     one = AZUMA if radius == "azuma" else CERTIFIED
-    wanted = 0.5 * (one.baseline.upper - one.baseline.lower)
+    alone = direct(radius=radius).width
+    wanted = 0.5 * alone
     found = one.rows_needed(wanted)
     assert found.outcome is RowsOutcome.EXTRAPOLATED and "not guaranteed" in found.outcome.value
     assert [point.rows for point in found.points] == [200, 400, 800, 1600]
-    assert found.points[-1].width == one.baseline.upper - one.baseline.lower
+    assert found.points[-1].width == alone
     assert len(DATA) < found.rows <= found.slower == pytest.approx(4 * len(DATA), abs=1)
     widths = []
     for rows in (found.rows // 2, 2 * found.rows):
