@@ -12,6 +12,7 @@ from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, check_steps, may_end
+from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
 from .propensities import propensity_weights
 from .row_ranges import RowRanges
@@ -236,6 +237,11 @@ class Problem:
     def row_ranges(self) -> RowRanges:
         """What is known of every logged step from its state and action alone."""
         return RowRanges.of(self.data, self.assumptions, self.knowledge, terminates=self.terminates)
+
+    @cached_property
+    def starts_are_fixed(self) -> bool:
+        """Whether the start states were fixed before the data: as asserted, and as the log does not contradict."""
+        return self.starts.fixed and not read_off_the_log(self.data, self.starts.states)
 
     @property
     def start_is_exact(self) -> bool:
