@@ -27,7 +27,7 @@ from ..radii.no_cut import why_no_cut
 from ..radii.plan import Plan
 from ..radii.premises import BEFORE_THE_DATA, VALUE_NORM, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
-from ..radii.row_scale import row_scale
+from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -275,7 +275,8 @@ class Evaluation:
         if rescaled and plan is not None:
             scale = plan.scale
         elif rescaled and of_rows is not None and problem.knowledge.one_step_range is not None:
-            scale = row_scale(of_rows, problem.data.episodes)
+            relevance = Relevance(self.kernel, system.points, problem.taken_probabilities)
+            scale = row_scale(of_rows, problem.data.episodes, relevance)
         if scale is not None:
             system = replace(system, row_scale=scale.factors)
             known = None if plan is None else plan.statistic

@@ -14,7 +14,7 @@ from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, check_steps, may_end
 from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
-from .propensities import propensity_weights
+from .propensities import propensity_weights, taken_probabilities
 from .row_ranges import RowRanges
 from .step_knowledge import NOTHING_KNOWN, StepKnowledge
 from .transitions import StartStates, Transitions
@@ -212,6 +212,16 @@ class Problem:
     def propensity_weights(self) -> FloatArray | None:
         """Weights of the rows that point at the value, where propensities are asserted; see `propensity_weights`."""
         return propensity_weights(self.data, self.policy, self.assumptions.discount) if self.propensities else None
+
+    @cached_property
+    def taken_probabilities(self) -> FloatArray | None:
+        """The probability with which the target policy takes each logged action; None where that is not known."""
+        if not self.data.finite_actions or self.policy.action_vectors is None or not self.policy.exact:
+            return None
+        try:
+            return taken_probabilities(self.policy, self.data)
+        except InvalidInput:  # a table of probabilities at next states need not hold the states themselves
+            return None
 
     @cached_property
     def experience(self) -> Experience:
