@@ -48,7 +48,7 @@ VALUES = (
     (Parameter.NORM_BOUND, (0.8, 5.0)),
     (Parameter.MISFIT, (0.0, 0.01)),
     (Parameter.DELTA, (0.5, 0.001)),
-    (Parameter.DISCOUNT, (0.5, 0.6)),
+    (Parameter.DISCOUNT, (0.6, 0.5)),
     (Parameter.REWARD_RANGE, (1.0, 2.0)),
 )
 
@@ -267,6 +267,11 @@ def test_rows_needed_refuses_what_it_cannot_know():
     assert {point.status for point in vacuous.points} == {aope.Status.VACUOUS}
     sampled = made(starts=aope.StartStates(MDP.starts.states, exact=False)).rows_needed(0.3)
     assert sampled.outcome is RowsOutcome.FLOOR and sampled.floor > 0.3 and sampled.rows is None
+    # What a misfit adds to every loss does not become less with more rows; the width falls slower than n^(-1/4).
+    stuck = made(dataclasses.replace(FACTS, misfit=0.1)).rows_needed(0.22, parts=2)
+    assert stuck.outcome is RowsOutcome.STUCK and stuck.rows is None and stuck.floor < 0.22
+    few, all_rows = stuck.points
+    assert all_rows.width - stuck.floor > (few.width - stuck.floor) * (few.rows / all_rows.rows) ** 0.25
     refuted = made(dataclasses.replace(FACTS, norm_bound=0.05), radius="certified").rows_needed(0.1, parts=2)
     assert refuted.outcome is RowsOutcome.REFUTED and refuted.rows is None
 

@@ -128,7 +128,7 @@ def test_a_forged_plan_is_noticed():
     """What moves rates is refuted by the certificate itself; what moves weights only, by the data."""
     study = aope.study(PROBLEM, features=FEATURES, kernel=KERNEL)
     true = study.at("norm_bound", 3.0).record()
-    for change in ({"norm_bound": 3.0}, {"delta": 0.2}, {"discount": 0.5}, {"state_box": ((-9.0, -9.0), (9.0, 9.0))}):
+    for change in ({"norm_bound": 0.1}, {"delta": 0.2}, {"discount": 0.5}, {"state_box": ((-9.0, -9.0), (9.0, 9.0))}):
         assert not aope.verify(with_plan(true, **change)).valid, change
     (part,) = true.classes
     fresh = replace(true, classes=(replace(part, sums=replace(part.sums, planned_for=None)),))

@@ -2,9 +2,10 @@
 
 Intervals are nested: a larger norm bound, misfit or range of rewards, or a smaller delta, never narrows them. So a decision that
 is supported at some norm bound is supported, at the same delta, for every Q of at most that norm, though the bound was found by
-looking at the data; and the least delta at which it is supported is a p-value. What makes them nested, rates and weights that are fixed for all of them, with
-room for weaker assumptions, makes them a little wider than those of `bound_value`. (A norm bound relative to the least norm that is
-consistent with the data is the exception: it shrinks when other assumptions weaken.) All but the discount share one statistic.
+looking at the data; and the least delta at which it is supported is a p-value. (A norm bound relative to the least norm that is
+consistent with the data is the exception: it shrinks when other assumptions weaken.) What makes them nested is that rates and
+weights are fixed for all of them, with room for weaker assumptions: they are a little wider than those of `bound_value`. All but
+the discount share one statistic.
 """
 
 from __future__ import annotations
