@@ -29,6 +29,10 @@ def bound(radius: str, features: object = None, *, pointwise: bool | None = None
     return aope.bound_value(problem(**changes), features=chosen, kernel=KERNEL, radius=radius, pointwise=pointwise)
 
 
+def study() -> aope.Study:
+    return aope.study(problem(), features=MDP.features(), kernel=KERNEL)
+
+
 def average(radius: str, features: object = None, **changes: object) -> aope.Interval:
     facts = {"reward_range": (0, 1), "norm_bound": 3.0, "value_span": 1.0, **changes}
     chosen = MDP.features() if features is None else features
@@ -67,6 +71,7 @@ RESULTS = {
         planned=1000
     ),
     "certified, weights of propensities": lambda: bandit_log.evaluated(bandit_log.logged(0)).bound(),
+    "certified, of a study": lambda: study().at("norm_bound", 2 * MDP.norm),
     "symmetric": lambda: bound("symmetric", symmetric_noise=True),
     "empirical-bernstein": lambda: bound("empirical-bernstein"),
     "two classes": lambda: bound("azuma", [MDP.features(), WRONG]),

@@ -13,12 +13,15 @@ from scipy.stats import binom
 from threadpoolctl import threadpool_limits
 
 import accountable_ope as aope
+import accountable_ope.radii.registry as registry
 from accountable_ope.classes.ranges import spread_of
 from accountable_ope.environments import PlantedMDP, TabularMDP, chain
 from accountable_ope.programs.ellipsoid import Ellipsoid
 from accountable_ope.verification import load_record, verify_record
 from accountable_ope.verification.ranges import Ellipsoid as DerivedEllipsoid
 from accountable_ope.verification.ranges import Widths
+from adversary import TOLERANCE, scaled
+from crossing import boundary_of, crossing_probability
 
 MDP, TARGET = chain(3, discount=0.5), np.array([[0.2, 0.8]] * 3)
 POLICY = MDP.policy(TARGET)
@@ -74,6 +77,57 @@ def test_half_of_the_intervals_may_miss_and_no_more(radius: str) -> None:
     trials = 200 if radius == "self-normalized" else 50
     covered = sum(TRUTH in bound(radius, draw(seed), delta=0.5) for seed in range(trials))
     assert binom.cdf(covered, trials, 0.5) > 1e-6, f"{covered} of {trials}"
+
+
+TOSSES, EVEN = 200, 0.5
+"""Rows of a fair coin, and a delta of one half."""
+
+WITHOUT_CUT = dataclasses.replace(registry.radius_rule("certified"), cut=False)
+
+
+def beyond(factor: float):
+    """What the sum of tosses must exceed to be beyond so many times the radius, whatever the logger does afterwards."""
+    honest = boundary_of(WITHOUT_CUT, TOSSES, EVEN)
+    return lambda j, variance: factor * TOLERANCE * honest(TOSSES, variance)
+
+
+def tossed(seed: int, factor: float) -> aope.Transitions | None:
+    """A fair coin until the sum is beyond it, then an arm that pays 1/2 for sure; None where it never is."""
+    coins, j = np.random.default_rng([5, seed]).integers(2, size=TOSSES).astype(float), np.arange(1, TOSSES + 1)
+    crossed = np.cumsum(coins - 0.5) ** 2 > beyond(factor)(TOSSES, j / 4)
+    if not crossed.any():
+        return None
+    sure = j > np.argmax(crossed) + 1
+    at = np.zeros((TOSSES, 1))
+    return aope.Transitions(at, sure.astype(int), np.where(sure, 0.5, coins), at)
+
+
+def misses(logs: list[aope.Transitions]) -> int:
+    """How often the interval of `certified` leaves out the average, 1/2."""
+    policy = aope.DiscretePolicy(lambda states: np.tile([1.0, 0.0], (len(states), 1)), 2)
+    features = aope.TabularFeatures.grid([[0.0]], policy.action_vectors)
+    facts = aope.AverageReward(reward_range=(0, 1), value_span=1e-6)
+    found = [aope.bound_average_reward(log, policy, facts, features=features, kernel=KERNEL, delta=EVEN) for log in logs]
+    assert all(each.radius.name == "certified" for each in found)
+    return sum(0.5 not in each for each in found)
+
+
+def test_half_of_the_radius_is_caught(monkeypatch) -> None:
+    """A logger that stops where half of the radius ends: an interval of half the radius misses, one of the whole never does.
+
+    How often it gets there is known exactly. The cut, which has half of delta and a martingale of its own, is left out: its
+    weights are made from earlier rows and would play against the logger. With four logs that got there, each a miss at half of
+    the radius, the frequency of misses that belongs to the whole, 0, is refuted by a single one.
+    """
+    assert crossing_probability(beyond(0.5), TOSSES, 0.5, counted=beyond(1.0)) == 0
+    assert crossing_probability(beyond(0.5), TOSSES, 0.5) > 0.3
+    logs = [log for log in (tossed(seed, 0.5) for seed in range(20)) if log is not None][:4]
+    assert len(logs) == 4
+    rules = registry.RULES
+    for factor, expected in ((1.0, 0), (0.5, 4)):
+        mine = scaled(WITHOUT_CUT, factor)
+        monkeypatch.setattr(registry, "RULES", tuple(mine if rule.name == "certified" else rule for rule in rules))
+        assert misses(logs) == expected, factor
 
 
 @pytest.mark.parametrize("radius", NEW)

@@ -479,6 +479,21 @@ def test_misfit_is_a_lower_bound_of_the_distance_to_q() -> None:
     assert 0.02 < misfit <= 0.5 * np.ptp(TRUTH.q)
 
 
+@pytest.mark.parametrize("radius", ["certified", "azuma"])
+def test_a_norm_bound_says_nothing_of_a_q_outside_of_its_ball(radius: str) -> None:
+    """A ball that does not hold Q bounds no residual of Q: without a declared span nothing does, and no misfit follows.
+
+    With one, a radius that follows the variance is asked at the range of the span; one that was a number for the ball stays mute.
+    """
+    near_constant = {"features": aope.RandomFourier(5, seed=2), "norm_bound": 1e-3, "radius": radius}
+    for declared in ({}, {"value_span": TRUTH.span}):
+        interval = bound(**near_constant, **declared)
+        part = interval.certificates[0]
+        assert interval.status is aope.Status.INCONSISTENT and interval.check(), interval.verify().message
+        assert part.least_misfit == 0
+        assert not replace(interval, certificates=(replace(part, least_misfit=0.01),)).check()
+
+
 def test_everything_assumed_is_listed_and_tampering_shows() -> None:
     interval = bound(value_span=TRUTH.span)
     text = " ".join(texts(interval.premises))

@@ -118,8 +118,23 @@ def test_start_states_of_the_log_are_not_fixed_and_neither_is_a_cut() -> None:
     assert interval.remarks == (NoCut.STARTS.statement,) and interval.check()
     given = {"data": DATA, "policy": MDP.policy, "features": MDP.features()}
     assert aope.verify(interval, starts=first, **given).valid
-    said = aope.verify(interval, starts=aope.StartStates(first.states, exact=False), **given)
-    assert not said.valid and "why there is no cut" in said.message
+    # Whatever is said of them: states that are logged once each were not fixed before the data.
+    said = aope.StartStates(first.states, exact=False)
+    assert said.fixed and not problem(starts=said).starts_are_fixed
+    again = ready(problem(starts=said)).bound()
+    assert again.remarks == (NoCut.STARTS.statement,) and (again.lower, again.upper) == (interval.lower, interval.upper)
+    assert aope.verify(interval, starts=said, **given).valid and aope.verify(again, starts=first, **given).valid
+
+
+def test_a_cut_with_start_states_of_the_log_is_refused_with_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = aope.StartStates(DATA.states[[10, 60, 110]])
+    with monkeypatch.context() as patched:
+        patched.setattr("accountable_ope.problem.problem.read_off_the_log", lambda data, starts: False)
+        forged = ready(problem(starts=said)).bound()
+        given = {"data": DATA, "policy": MDP.policy, "features": MDP.features(), "starts": said}
+        assert forged.certificates[0].cut is not None and aope.verify(forged, **given).valid
+    found = aope.verify(forged, **given)
+    assert not found.valid and "why there is no cut" in found.message
 
 
 def test_the_same_interval_whatever_stands_against_a_cut() -> None:

@@ -7,6 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 import accountable_ope as aope
@@ -108,6 +110,36 @@ def test_true_knowledge_never_widens(name):
         assert interval.check(), interval.verify().message
     assert found(name, "range").width < 0.97 * plain.width
     assert within(found(name, "all"), found(name, "range"))
+
+
+def arms(share: float, small: float, probability: float, rows: int) -> Case:
+    """A coin, drawn in this share of the rows, and one that moves less; the target plays the first with this probability."""
+    mdp = TabularMDP(np.ones((1, 2, 1)), [[0.5, 0.5]], 0.0, [1.0])
+    case = Case(mdp, np.array([[probability, 1 - probability]]), facts(0.0), rows)
+    case.full = aope.StepKnowledge(one_step_range=lambda states, actions: np.array([1.0, small])[actions])
+    rng = np.random.default_rng(rows)
+    actions, coins = (rng.random(rows) >= share).astype(int), rng.integers(2, size=rows) - 0.5
+    rewards = 0.5 + np.array([1.0, small])[actions] * coins
+    data = aope.Transitions(np.zeros((rows, 1)), actions, rewards, np.zeros((rows, 1)))
+    case.data = lambda *_: data
+    return case
+
+
+@pytest.mark.parametrize("radius", ["certified", "empirical-bernstein"])
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(
+    share=st.floats(0.1, 0.9), small=st.sampled_from([1e-3, 0.02, 0.2, 0.7]), probability=st.sampled_from([0.0, 0.2, 0.8, 1.0])
+)
+@example(share=0.1, small=0.01, probability=1.0)
+@example(share=0.9, small=0.01, probability=0.0)
+def test_true_ranges_never_widen_whatever_they_are_declared_for(radius, share, small, probability):
+    """A kernel that is rescaled to the many small ranges would see little of the rows that matter.
+
+    The first twentieth of the rows chooses the scale and does not count: a fortieth of the width, and as much for chance.
+    """
+    case = arms(share, small, probability, 400)
+    plain, known = case.bound(NOTHING, radius), case.bound(case.full, radius)
+    assert within(known, plain, 0.05), (plain, known)
 
 
 def test_it_serves_the_cut_too():

@@ -105,6 +105,52 @@ def test_forged_sums_are_proved_without_the_data_and_refused_with_them():
     assert not found.valid and "is not that of the data" in found.message
 
 
+@pytest.mark.parametrize(("over", "value"), [("norm_bound", 3.0), ("misfit", 0.01), ("delta", 0.3), ("reward_range", 1.5)])
+def test_the_certificates_of_a_study_are_found_again(over, value, tmp_path):
+    """Rates and weights are those of what was declared, which the certificate names beside what it was asked."""
+    interval = aope.study(PROBLEM, features=FEATURES, kernel=KERNEL).at(over, value)
+    interval.save(tmp_path / "certificate.json")
+    found = aope.verify(tmp_path / "certificate.json", **given())
+    assert found.valid, found.message
+    assert interval.record().classes[0].sums.planned_for.assumptions == FACTS
+
+
+def with_plan(record: aope.verification.Record, **changes: object) -> aope.verification.Record:
+    (part,) = record.classes
+    sums = part.sums
+    planned = sums.planned_for
+    facts = replace(planned.assumptions, **{name: value for name, value in changes.items() if name != "delta"})
+    planned = replace(planned, assumptions=facts, delta=changes.get("delta", planned.delta))
+    return replace(record, classes=(replace(part, sums=replace(sums, planned_for=planned)),))
+
+
+def test_a_forged_plan_is_noticed():
+    """What moves rates is refuted by the certificate itself; what moves weights only, by the data."""
+    study = aope.study(PROBLEM, features=FEATURES, kernel=KERNEL)
+    true = study.at("norm_bound", 3.0).record()
+    for change in ({"norm_bound": 0.1}, {"delta": 0.2}, {"discount": 0.5}, {"state_box": ((-9.0, -9.0), (9.0, 9.0))}):
+        assert not aope.verify(with_plan(true, **change)).valid, change
+    (part,) = true.classes
+    fresh = replace(true, classes=(replace(part, sums=replace(part.sums, planned_for=None)),))
+    assert not aope.verify(fresh).valid
+    # A declared range of residuals that no norm bound moves: rates are the same, and weights are not.
+    fixed = replace(PROBLEM, assumptions=replace(FACTS, one_step_range=0.05))
+    narrow = aope.study(fixed, features=FEATURES, kernel=KERNEL).at("norm_bound", 3.0).record()
+    assert aope.verify(narrow, **given()).valid
+    forged = with_plan(narrow, norm_bound=0.2)
+    assert aope.verify(forged).valid
+    assert aope.verify(forged, **given()).message.startswith("Not proved: the cut of")
+    contradicted = with_plan(narrow, reward_range=(0.0, 1e-3))
+    assert not aope.verify(contradicted, **given()).valid
+
+
+def test_plans_are_of_one_discount():
+    plans = aope.evaluate(PROBLEM, features=FEATURES, kernel=KERNEL).plans()
+    other = aope.evaluate(PROBLEM.assuming(replace(FACTS, discount=0.5)), features=FEATURES, kernel=KERNEL)
+    with pytest.raises(aope.InvalidInput, match="`plans` were made for another `discount`: 0.6"):
+        other.bound(plans=plans)
+
+
 def test_data_need_a_policy_and_start_states():
     with pytest.raises(aope.InvalidInput, match="policy"):
         aope.verify(record(), data=DATA)

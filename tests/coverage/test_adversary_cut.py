@@ -127,7 +127,7 @@ def test_the_second_martingale(delta):
 def test_a_part_of_the_cut_is_caught(delta, monkeypatch):
     part = 0.4
     logs = played(delta, part)
-    monkeypatch.setattr(radius_module, "cut_mixture", lambda *given: Scaled(cut_mixture(*given), part))
+    monkeypatch.setattr(radius_module, "cut_mixture", lambda *given, room: Scaled(cut_mixture(*given, room=room), part))
     failed = failures(logs, margins_of(ONE_COIN, logs, delta))
     assert too_many(failed, TRIALS, delta), f"{failed} of {TRIALS}"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from accountable_ope.programs.envelope import SquaredEnvelope, Steps
 from accountable_ope.radii import martingale, paper
-from accountable_ope.radii.envelope import SymmetricEnvelope, rate_mixture
+from accountable_ope.radii.envelope import SymmetricEnvelope, cut_mixture, rate_mixture
 from accountable_ope.verification import theorems
 
 COUNTS = st.integers(4, 10**6)
@@ -32,12 +32,14 @@ def test_constant_radii(n, width, supremum, delta):
 
 @given(st.integers(4, 10**5), SIZES, DELTAS, st.floats(0.01, 1.0), st.floats(0, 1), st.floats(0, 1), st.floats(1e-3, 1.0))
 def test_envelopes(planned, prior, delta, share, variance, seen, mass):
-    b = share * prior
+    b, tuned = share * prior, (0.05 + 0.9 * seen) / prior
     v = np.array([0.0, variance * planned * b**2, planned * b**2])
     steps = (b, seen * b, mass * planned * b**2)
     of_mine, of_theirs = theorems.Steps(*steps), Steps(*steps)
     pairs = (
         (theorems.Mixture(prior, planned, delta), rate_mixture(prior, planned, delta)),
+        (theorems.Mixture(prior, planned, delta, tuned), cut_mixture(prior, tuned, planned, delta)),
+        (theorems.Mixture(prior, planned, delta, tuned, delta), cut_mixture(prior, tuned, planned, delta, room=True)),
         (theorems.Symmetric(prior, delta), SymmetricEnvelope(prior, delta)),
     )
     for mine, theirs in pairs:

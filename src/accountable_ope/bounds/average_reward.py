@@ -267,6 +267,7 @@ def _member(
         description=values.description,
         listed=isinstance(values.function_class.feature_map, ListedFeatures),
         note=values.note,
+        declared_width=values.declared_width,
     )
 
 

@@ -141,13 +141,14 @@ def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float
     A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0. A constant
     that rests on a range which only functions of the class have says nothing about Q.
     """
-    constraints, statistic = solution.constraints, member.statistic
-    of_class = rule.approach is not Approach.CONSTANT and not constraints.evidence[0].envelope.follows_variance
-    if of_class and rule.rests is Rests.WIDTH and member.residuals.before_data < member.residuals.declared:
+    constraints, statistic, declared = solution.constraints, member.statistic, member.residuals.declared
+    evidence, width = constraints.evidence[0], declared if member.declared_width is None else member.declared_width
+    if not evidence.envelope.follows_variance:
+        of_class = rule.approach is not Approach.CONSTANT and rule.rests is Rests.WIDTH
+        if (of_class and member.residuals.before_data < declared) or (rule.rests is not Rests.NOTHING and declared < width):
+            return 0.0
+    if not member.kernel.nonnegative or statistic.kappa == 0 or math.isinf(width):
         return 0.0
-    if not member.kernel.nonnegative or statistic.kappa == 0:
-        return 0.0
-    evidence, width = constraints.evidence[0], member.residuals.declared
     largest = evidence.bound(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
     allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
     return max(0.0, constraints.least_root_loss() - allowed) / ((1 + member.system.discount) * statistic.kappa)

@@ -27,7 +27,7 @@ from ..radii.no_cut import why_no_cut
 from ..radii.plan import Plan
 from ..radii.premises import BEFORE_THE_DATA, VALUE_NORM, Asked, Choice, counted_norm, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
-from ..radii.row_scale import row_scale
+from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -125,11 +125,10 @@ class Evaluation:
         size = planned if planned is not None and rule.anytime else len(problem.data)
         refuse_unfit([rule], self.classes, self.kernel, problem)
         split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
-        members = [self.member_for(rule, index, growing=growing) for index in range(len(self.classes))]
-        if plans is not None:
-            if len(plans) != len(members):
-                raise InvalidInput(f"`plans` must have one plan per class ({len(members)}). Got {len(plans)}.")
-            members = [replace(member, plan=plan) for member, plan in zip(members, plans, strict=True)]
+        chosen = [None] * len(self.classes) if plans is None else list(plans)
+        if len(chosen) != len(self.classes):
+            raise InvalidInput(f"`plans` must have one plan per class ({len(self.classes)}). Got {len(chosen)}.")
+        members = [self.member_for(rule, index, growing=growing, plan=plan) for index, plan in enumerate(chosen)]
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
@@ -265,17 +264,23 @@ class Evaluation:
         return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
 
     @checked
-    def member(self, index: int, *, rescaled: bool = False) -> Member:
+    def member(self, index: int, *, rescaled: bool = False, plan: Plan | None = None) -> Member:
         """One class, with what the assumptions say about it; rescaled: with rows scaled by ranges that were declared for them."""
         self._refuse_index(index)
+        if plan is not None:
+            plan.refuse_other(self.problem.assumptions)
         problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
         of_rows = problem.row_ranges.bounds() if problem.knowledge.given else None
         scale = None
-        if rescaled and of_rows is not None and problem.knowledge.one_step_range is not None:
-            scale = row_scale(of_rows, problem.data.episodes)
+        if rescaled and plan is not None:
+            scale = plan.scale
+        elif rescaled and of_rows is not None and problem.knowledge.one_step_range is not None:
+            relevance = Relevance(self.kernel, system.points, problem.taken_probabilities)
+            scale = row_scale(of_rows, problem.data.episodes, relevance)
         if scale is not None:
             system = replace(system, row_scale=scale.factors)
-            statistic = kernel_statistics([system], self.kernel, self.options)[0]
+            known = None if plan is None else plan.statistic
+            statistic = kernel_statistics([system], self.kernel, self.options)[0] if known is None else known
         facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
         largest, note = UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0, ""
         if facts.norm_bound is None and self.anchor is None:
@@ -309,16 +314,17 @@ class Evaluation:
             note=note,
             offered=problem.propensity_weights,
             row_ranges=of_rows,
-            largest_scaled=None if scale is None else scale.largest,
+            scale=scale,
+            plan=plan,
         )
 
     @checked
-    def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False) -> Member:
+    def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False, plan: Plan | None = None) -> Member:
         """One class as a radius needs it."""
         self._refuse_index(index)
         against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
         # Factors of rows are made for one number of rows.
-        return replace(self.member(index, rescaled=rule.follows_variance and not growing), no_cut=against)
+        return replace(self.member(index, rescaled=rule.follows_variance and not growing, plan=plan), no_cut=against)
 
     def _refuse_index(self, index: int) -> None:
         if not 0 <= index < len(self.classes):

@@ -26,6 +26,7 @@ from ..verification.record import (
     CoverRecord,
     CutRecord,
     DeltaRecord,
+    PlanRecord,
     PremiseRecord,
     RadiusRecord,
     Record,
@@ -130,7 +131,8 @@ def _rows_record(part: ClassCertificates) -> RowsRecord:
     if cut is not None:
         record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, cut.kind, cut.earlier, cut.rate)
     no_cut = None if part.basis.no_cut is None else part.basis.no_cut.name
-    return RowsRecord(sums.log_determinant, sums.bootstrap, record, no_cut, sums.planned_for, sums.largest_scaled)
+    planned = None if sums.planned_for is None else PlanRecord(sums.planned_for.assumptions, sums.planned_for.delta)
+    return RowsRecord(sums.log_determinant, sums.bootstrap, record, no_cut, planned, sums.largest_scaled)
 
 
 def verify_interval(interval: Interval) -> Verification:

@@ -43,7 +43,8 @@ from ..radii.registry import Approach, LossKind, RadiusRule
 class RelativeValues:
     """One class without its constant, and what follows if it contains Q plus a constant.
 
-    span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range.
+    span is that of V (of Q, where the policy is sampled); largest is Qmax, for Q in the middle of its range. declared_width is
+    the range of residuals whether or not the class contains Q: that of a declared span, infinite where only a norm is bounded.
     """
 
     description: Description
@@ -54,6 +55,7 @@ class RelativeValues:
     norm_bound: float | None
     note: str
     ranges: ValueRanges
+    declared_width: float
 
     def assumptions(self, declared: AverageReward) -> Assumptions:
         """The same as the assumptions of a value at discount 1."""
@@ -116,4 +118,6 @@ def relative_values(given: FunctionClass, policy: Policy, declared: AverageRewar
         residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
         residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
     )
-    return RelativeValues(describe_class(given), plain, spread, span, largest, norm_bound, note, ranges)
+    declared_width = of_span + (0.0 if exact_policy else declared.reward_width)
+    declared_width += declared.reward_width if declared.reward_noise else 0.0
+    return RelativeValues(describe_class(given), plain, spread, span, largest, norm_bound, note, ranges, declared_width)

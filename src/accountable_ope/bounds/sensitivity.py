@@ -3,7 +3,9 @@
 Intervals are nested: a larger norm bound, misfit or range of rewards, or a smaller delta, never narrows them. So a decision that
 is supported at some norm bound is supported, at the same delta, for every Q of at most that norm, though the bound was found by
 looking at the data; and the least delta at which it is supported is a p-value. (A norm bound relative to the least norm that is
-consistent with the data is the exception: it shrinks when other assumptions weaken.) All but the discount share one statistic.
+consistent with the data is the exception: it shrinks when other assumptions weaken.) What makes them nested is that rates and
+weights are fixed for all of them, with room for weaker assumptions: they are a little wider than those of `bound_value`. All but
+the discount share one statistic.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class Study:
 
     @cached_property
     def plans(self) -> tuple[Plan | None, ...]:
-        """Rates and weights, fixed for what was declared: all intervals lie on one event, and so are nested."""
+        """Rates and weights, fixed for what was declared, with room for more: all intervals lie on one event, and are nested."""
         return self.evaluation.plans(self.radius, self.delta)
 
     @checked
@@ -188,7 +190,8 @@ class Study:
         whole(parts, "parts", least=2)
         if any(each.at_rows_only for each in self.evaluation.classes):
             raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
-        intervals, problem = [self.baseline], self.evaluation.problem
+        # Other rows need no event in common: each interval is that of `bound_value`, with rates and weights of its own.
+        intervals, problem = [self.evaluation.bound(self.radius, self.delta)], self.evaluation.problem
         for k in range(1, parts):
             earlier, _ = problem.split(0.5**k)
             if len(earlier.data) < intervals[-1].count:

@@ -22,16 +22,17 @@ from ..problem.step_knowledge import NOTHING_KNOWN, StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
-from ..radii.registry import Grounds, radius_rule
+from ..radii.plan import Plan
+from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.estimates import AnyQ
 from ..validation import FloatArray
 from ..verification.files import load_record
-from ..verification.record import ClassRecord, CutRecord, Record, StatisticRecord
+from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, StatisticRecord
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
-from .evaluation import evaluate
+from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
@@ -174,7 +175,11 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
-        members = [evaluation.member_for(rule, index, growing=setting.growing) for index in range(len(classes))]
+        try:
+            plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
+        except InvalidInput:  # assumptions that these data contradict
+            return "its rates and weights were fixed for something that is not true of the data"
+        members = [evaluation.member_for(rule, index, growing=setting.growing, plan=plan) for index, plan in enumerate(plans)]
     for part, member, proof in zip(record.classes, members, proved.classes, strict=True):
         grounds = rule.evidence(member, delta, record.setting.planned)
         wrong = _different(part, member, grounds)
@@ -186,6 +191,18 @@ def _against_data(
         if wrong:
             return f"{wrong} of {part.description.text} is not that of the data"
     return ""
+
+
+def _plan(part: ClassRecord, evaluation: Evaluation, rule: RadiusRule, index: int, setting: Circumstances) -> Plan | None:
+    """Rates, weights and factors as they were fixed for the assumptions that a certificate names; None: for its own."""
+    planned = part.sums.planned_for
+    if planned is None:
+        return None
+    facts = planned.assumptions
+    if facts.terminates is None and setting.terminates:
+        facts = replace(facts, terminates=True)
+    member = evaluation.assuming(facts).member_for(rule, index, growing=setting.growing)
+    return rule.evidence(member, planned.delta, setting.planned).plan
 
 
 def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:

@@ -12,8 +12,9 @@ from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, check_steps, may_end
+from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
-from .propensities import propensity_weights
+from .propensities import propensity_weights, taken_probabilities
 from .row_ranges import RowRanges
 from .step_knowledge import NOTHING_KNOWN, StepKnowledge
 from .transitions import StartStates, Transitions
@@ -213,6 +214,16 @@ class Problem:
         return propensity_weights(self.data, self.policy, self.assumptions.discount) if self.propensities else None
 
     @cached_property
+    def taken_probabilities(self) -> FloatArray | None:
+        """The probability with which the target policy takes each logged action; None where that is not known."""
+        if not self.data.finite_actions or self.policy.action_vectors is None or not self.policy.exact:
+            return None
+        try:
+            return taken_probabilities(self.policy, self.data)
+        except InvalidInput:  # a table of probabilities at next states need not hold the states themselves
+            return None
+
+    @cached_property
     def experience(self) -> Experience:
         """What a class of Q is evaluated on."""
         return Experience(self.data, self.starts, self.policy, self.assumptions.discount)
@@ -236,6 +247,11 @@ class Problem:
     def row_ranges(self) -> RowRanges:
         """What is known of every logged step from its state and action alone."""
         return RowRanges.of(self.data, self.assumptions, self.knowledge, terminates=self.terminates)
+
+    @cached_property
+    def starts_are_fixed(self) -> bool:
+        """Whether the start states were fixed before the data: as asserted, and as the log does not contradict."""
+        return self.starts.fixed and not read_off_the_log(self.data, self.starts.states)
 
     @property
     def start_is_exact(self) -> bool:

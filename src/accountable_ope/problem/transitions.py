@@ -222,7 +222,8 @@ class StartStates:
         True: this finite distribution *is* the start distribution; no Monte Carlo error. False: the states are an i.i.d. sample
         of it, and the bounds pay for that with their own radius.
     fixed : bool
-        Whether the states were fixed before the data, as a cut needs it; those of the log (`Transitions.first_states`) were not.
+        Whether the states were fixed before the data, as a cut needs it; those of the log (`Transitions.first_states`) were not,
+        and where the log itself shows that they were taken from it, there is no cut whatever is said here.
 
     Raises
     ------

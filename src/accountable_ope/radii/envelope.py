@@ -124,17 +124,24 @@ def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64)
 TUNED = ((1 / 1.6, 0.2), (1.0, 0.6), (1.6, 0.2))
 """Rates of a cut in units of the one that earlier rows chose, and their weights."""
 
+ROOMY = ((0.16, 0.05), (0.32, 0.1), (0.56, 0.15), (0.8, 0.35), (1.0, 0.25), (1.6, 0.1))
+"""The same where assumptions may become weaker than those for which rates are fixed: a rate is of use below 1 / (range) only, so
+that rates at the limit would be lost as soon as the range grows."""
+
 TUNED_SHARE = 0.8
 """The weight of these in the mixture of a cut."""
 
 
-def cut_mixture(step_range: float, rate: float, planned: int, delta: float) -> RateMixture:
-    """The mixture of a cut, whose first rows chose a rate: .8 of the weight near it, the rest as in `rate_mixture`."""
-    plain = rate_mixture(step_range, planned, delta)
-    near = np.minimum(np.array([factor for factor, _ in TUNED]) * rate, CEILING / step_range)
+def cut_mixture(step_range: float, rate: float, planned: int, delta: float, *, room: bool = False) -> RateMixture:
+    """The mixture of a cut, whose first rows chose a rate: .8 of the weight near it, the rest as in `rate_mixture`.
+
+    room: the range may become larger than it was when rates were fixed.
+    """
+    plain, tuned = rate_mixture(step_range, planned, delta), ROOMY if room else TUNED
+    near = np.minimum(np.array([factor for factor, _ in tuned]) * rate, CEILING / step_range)
     return RateMixture(
         frozen(np.append(plain.rates, near)),
-        frozen(np.append((1 - TUNED_SHARE) * plain.weights, [TUNED_SHARE * weight for _, weight in TUNED])),
+        frozen(np.append((1 - TUNED_SHARE) * plain.weights, [TUNED_SHARE * weight for _, weight in tuned])),
         delta,
         plain.azuma_rates,
         frozen((1 - TUNED_SHARE) * plain.azuma_weights),

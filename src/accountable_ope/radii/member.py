@@ -15,6 +15,7 @@ from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
 from .no_cut import NoCut
 from .plan import Plan
+from .row_scale import RowScale
 
 
 @checked
@@ -55,12 +56,15 @@ class Member:
         What stands against a cut; None: nothing.
     offered : array (n,) or None
         Weights that a cut may use, each known before its row was drawn, such as those of recorded propensities.
+    declared_width : float or None
+        How far residuals of Q can lie apart whether or not the class contains it, infinite where nothing says so; None: as in
+        `ranges`.
     plan : Plan or None
         Rates and weights that were fixed for other assumptions on the same data; None: those of these assumptions.
     row_ranges : array (n,) or None
         |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
-    largest_scaled : float or None
-        Where rows of the statistic have factors u_i: no u_i |eps_i| can be larger, as earlier rows chose them; None: no factors.
+    scale : RowScale or None
+        The factors u_i of the rows of the statistic, as earlier rows chose them; None: no factors.
     """
 
     name: str
@@ -80,9 +84,10 @@ class Member:
     note: str = ""
     no_cut: NoCut | None = None
     offered: FloatArray | None = None
+    declared_width: float | None = None
     plan: Plan | None = None
     row_ranges: FloatArray | None = None
-    largest_scaled: float | None = None
+    scale: RowScale | None = None
 
     def __repr__(self) -> str:
         return f"Member({self.name}, {self.statistic!r})"
@@ -91,6 +96,11 @@ class Member:
     def prior(self) -> float:
         """The range of residuals in units of which rates are fixed."""
         return self.residuals.before_data if self.plan is None else self.plan.step_range
+
+    @property
+    def largest_scaled(self) -> float | None:
+        """No u_i |eps_i| was possible beyond this when the factors were chosen; None: no factors."""
+        return None if self.scale is None else self.scale.largest
 
     @property
     def residual_gap(self) -> float:

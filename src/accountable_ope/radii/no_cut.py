@@ -37,4 +37,4 @@ def why_no_cut(problem: Problem, function_class: FunctionClass, *, anchored: boo
         return NoCut.COORDINATES
     if not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
         return NoCut.POLICY
-    return None if problem.starts.fixed else NoCut.STARTS
+    return None if problem.starts_are_fixed else NoCut.STARTS

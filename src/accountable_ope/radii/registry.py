@@ -16,7 +16,7 @@ from ..programs.envelope import ConstantEnvelope, Envelope
 from ..programs.evidence import Evidence
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
-from .cut import CutQuestion, choose_cut, cut_evidence
+from .cut import Cut, CutQuestion, choose_cut, cut_evidence
 from .envelope import RateMixture, SymmetricEnvelope, cut_mixture, rate_mixture
 from .martingale import azuma, azuma_anytime
 from .member import Member
@@ -24,7 +24,7 @@ from .no_cut import NoCut
 from .paper import hoeffding_u, hoeffding_v, largest_loss
 from .plan import Plan
 from .self_normalized import self_normalized_statistic
-from .sums import NO_SUMS, RowSums
+from .sums import NO_SUMS, PlannedFor, RowSums
 
 KERNEL_SHARE = 0.5
 """The share of delta that the kernel's martingale keeps beside a cut."""
@@ -188,25 +188,30 @@ class RadiusRule:
         statistic, plan, prior = member.statistic, member.plan, member.prior
         wanted = self.cut and member.no_cut is None
         share = KERNEL_SHARE * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
-        tuned = share if plan is None else plan.delta
+        tuned = share if plan is None else plan.share
         largest = prior if member.largest_scaled is None else min(prior, member.largest_scaled)
         envelope = self.envelope(largest * math.sqrt(statistic.kernel_supremum), planned, tuned)
         found = [kernel_evidence(member, statistic, replace(envelope, delta=share), self.loss)]
-        cut = None if plan is None else plan.cut
-        if wanted and plan is None:
+        cut = plan.cut if plan is not None and wanted else None
+        if plan is None and wanted:
             declared = member.norm if isinstance(member.norm, float) else None
             cut = choose_cut(CutQuestion(member.system, member.kernel, prior, delta - share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            weighed = replace(cut_mixture(prior, cut.rate, sums.count, tuned), delta=delta - share)
+            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None)
+            weighed = replace(mixture, delta=delta - share)
             found.append(cut_evidence(sums, cut, weighed, member.residual_gap))
         return Grounds(
             evidence=tuple(found),
             statistic=statistic,
             uses="range",
-            sums=RowSums(cut=sums, largest_scaled=member.largest_scaled, planned_for=None if plan is None else (prior, tuned)),
+            sums=RowSums(
+                cut=sums,
+                largest_scaled=member.largest_scaled,
+                planned_for=None if plan is None else plan.planned_for,
+            ),
             no_cut=None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS,
-            plan=Plan(prior, tuned, cut),
+            plan=_planned(member, delta, share, cut) if plan is None else plan,
         )
 
     def _uses(self, member: Member) -> str:
@@ -216,6 +221,13 @@ class RadiusRule:
     def at(self, level: float, uses: str, delta: float, rounding: float) -> Radius:
         """The radius at a level that was found from the data."""
         return Radius(self.name, self.theorem, uses, self.guarantee, self.loss, level, rounding, delta)
+
+
+def _planned(member: Member, delta: float, share: float, cut: Cut | None) -> Plan:
+    """What was fixed for this class as it is."""
+    planned_for = PlannedFor(member.residuals.assumptions, delta)
+    statistic = None if member.scale is None else member.statistic
+    return Plan(planned_for, member.prior, share, cut, member.scale, statistic)
 
 
 def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelope, loss: LossKind) -> Evidence:

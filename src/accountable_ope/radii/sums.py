@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..problem.assumptions import Assumptions
 from ..validation import FloatArray
 
 
@@ -39,6 +40,21 @@ class CutSums:
     rate: float
 
 
+@dataclass(frozen=True)
+class PlannedFor:
+    """What rates and weights were fixed for, where it was not what they are used for.
+
+    Attributes
+    ----------
+    assumptions : Assumptions
+    delta : float
+        The share of the kernel's martingale and the cut together.
+    """
+
+    assumptions: Assumptions
+    delta: float
+
+
 @dataclass(frozen=True, eq=False)
 class RowSums:
     """What one pass over the rows found; None where the radius needs none of it.
@@ -52,15 +68,15 @@ class RowSums:
     cut : CutSums or None
     largest_scaled : float or None
         Of rows with factors u_i: no u_i |eps_i| can be larger.
-    planned_for : tuple of two floats or None
-        Range and share of delta for which rates were fixed, where they were for other assumptions on the same data.
+    planned_for : PlannedFor or None
+        Where rates and weights were fixed for other assumptions on the same data.
     """
 
     log_determinant: float | None = None
     bootstrap: float | None = None
     cut: CutSums | None = None
     largest_scaled: float | None = None
-    planned_for: tuple[float, float] | None = None
+    planned_for: PlannedFor | None = None
 
 
 NO_SUMS = RowSums()

@@ -12,7 +12,7 @@ from ..problem.assumptions import RelativeNorm
 from ..radii.registry import Approach, LossKind, Rests
 from .consistency import require, same
 from .dual import Bound, Form, least_value
-from .ranges import ellipsoid, root_variance
+from .ranges import ellipsoid, relative_values, root_variance
 from .record import EndRecord, RoundRecord
 from .sets import ClassSet, Known, Refuted, ball_radius
 from .sets import root_of as _root
@@ -281,8 +281,12 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
     # A constant that rests on a range which only functions of the class have says nothing about Q.
     of_class = rule.approach is not Approach.CONSTANT and not constraints.follows_variance
     of_class = of_class and rule.rests is Rests.WIDTH and widths.before_data() < widths.declared
-    if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0:
-        width = constraints.ranges.residual_width
+    width, record = widths.declared, constraints.record
+    if record.average is not None:
+        width = relative_values(record.average, part, exact_policy=record.setting.exact_policy).declared_width
+    if not constraints.follows_variance and rule.rests is not Rests.NOTHING:
+        of_class = of_class or widths.declared < width
+    if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0 and math.isfinite(width):
         largest = evidence.level(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
         root = math.sqrt(max(least, 0.0)) - (constraints.radius * evidence.missed[0] if part.unseen is not None else 0.0)

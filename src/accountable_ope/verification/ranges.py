@@ -131,6 +131,7 @@ class RelativeValues:
     """What follows for a process that goes on forever: V of span at most `span`, |Q| at most `largest` about its middle.
 
     follows: whether the norm bound is what the span of Q over listed points allows, and not the declared one.
+    declared_width: the range of residuals of a Q that may be outside of the class, by the declared span alone.
     """
 
     span: float
@@ -138,6 +139,7 @@ class RelativeValues:
     norm_bound: float | None
     follows: bool
     ranges: ValueRanges
+    declared_width: float
 
     def ball(self, *, rounds: bool) -> float | None:
         """The radius of the ball: where none is declared, rounds need one that only keeps numbers finite."""
@@ -164,7 +166,9 @@ def relative_values(declared: AverageReward, part: ClassRecord, *, exact_policy:
         residual_width=span + (declared.reward_width if declared.reward_noise else 0.0),
         residual_bound=2 * (largest + max(map(abs, declared.reward_range))),
     )
-    return RelativeValues(span, largest, norm, follows, ranges)
+    noise = declared.reward_width if declared.reward_noise else 0.0
+    declared_width = of_span + (0.0 if exact_policy else declared.reward_width) + noise
+    return RelativeValues(span, largest, norm, follows, ranges, declared_width)
 
 
 def ranges_of(record: Record, part: ClassRecord) -> ValueRanges:

@@ -102,6 +102,14 @@ class CutRecord:
     rate: float
 
 
+@dataclass(frozen=True)
+class PlanRecord:
+    """What rates, weights and factors of rows were fixed for: assumptions, and the share of delta of all martingales together."""
+
+    assumptions: Assumptions
+    delta: float
+
+
 @dataclass(frozen=True, eq=False)
 class RowsRecord:
     """Sums over the rows beside the statistic, null where the radius needs none.
@@ -110,7 +118,7 @@ class RowsRecord:
     bootstrap:       the quantile of a resampled radius.
     cut:             one more martingale.
     no_cut:          why there is none, where the radius would have one.
-    planned_for:     range and share of delta for which rates were fixed, where they were for other assumptions on the same data.
+    planned_for:     where rates and weights were fixed for other assumptions on the same data, or together with others.
     largest_scaled:  where ranges of rows scale the kernel, u(x) K(x, y) u(y): no u(x_i) |eps_i| can be larger.
     """
 
@@ -118,7 +126,7 @@ class RowsRecord:
     bootstrap: float | None
     cut: CutRecord | None
     no_cut: str | None
-    planned_for: tuple[float, float] | None
+    planned_for: PlanRecord | None
     largest_scaled: float | None
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges
+from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..radii.premises import SPAN_NORM, VALUE_NORM, WEIGHTS, ClassWords, CutWords, why_so_large
 from ..radii.registry import Approach, LossKind, RadiusRule, Rests, radius_rule
 from ..validation import FloatArray
@@ -313,12 +313,17 @@ class ClassSet:
     @property
     def _plan(self) -> tuple[float, float | None]:
         """The range in units of which rates were fixed, and the share of delta for which, where it is not the present one."""
-        planned = self.part.sums.planned_for
+        planned, record = self.part.sums.planned_for, self.record
         if planned is None:
             return self.widths.before_data(), None
-        if not (0 < planned[0] < math.inf and 0 < planned[1] < 1):
+        facts, terminates = planned.assumptions, record.setting.terminates
+        same = facts.discount == record.assumptions.discount and facts.state_box == record.assumptions.state_box
+        if record.average is not None or not same or not 0 < planned.delta < 1:
+            raise Refuted("its rates were fixed for another question")
+        fixed = Widths(facts, value_ranges(facts, terminates=terminates), terminates, self.part.cover).before_data()
+        if not 0 < fixed < math.inf:
             raise Refuted("its rates were fixed for no range")
-        return planned
+        return fixed, planned.delta * self.cut_share
 
     @property
     def _largest(self) -> float:

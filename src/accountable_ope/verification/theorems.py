@@ -52,7 +52,8 @@ class Mixture:
     proportional to the square of the rate; and 6 rates between 1.5 and 12 with .05 of the weight, even. A, with a tenth of all
     weight: sqrt(8 log(20 / delta) / planned) times 1, 1.5 and 2.25 in the same units, with .6, .25 and .15 of its weight. A cut
     gives .8 of all weight to rates near the one that its first rows chose: .625, 1 and 1.6 times it (at most .97 in these units),
-    with .2, .6 and .2 of that. Rates may have been fixed for another delta (for_delta).
+    with .2, .6 and .2 of that. Where rates were fixed for several assumptions at once, for_delta is the delta for which, and the
+    factors are .16, .32, .56, .8, 1 and 1.6, with .05, .1, .15, .35, .25 and .1.
     """
 
     prior: float
@@ -67,14 +68,21 @@ class Mixture:
         plain = np.append(np.geomspace(low, 0.97, 64), np.geomspace(1.5, 12.0, 6)) / self.prior
         if self.tuned is None:
             return plain
-        return np.append(plain, np.minimum(self.tuned * np.array([0.625, 1.0, 1.6]), 0.97 / self.prior))
+        return np.append(plain, np.minimum(self.tuned * self._near[0], 0.97 / self.prior))
 
     @property
     def weights(self) -> FloatArray:
         squares = np.geomspace(min(1.5 / math.sqrt(self.planned), 0.5), 0.97, 64) ** 2
         below = 0.5 / 64 + 0.5 * squares / squares.sum()
         plain = 0.9 * np.append(0.95 * below, np.full(6, 0.05 / 6))
-        return plain if self.tuned is None else np.append(0.2 * plain, 0.8 * np.array([0.2, 0.6, 0.2]))
+        return plain if self.tuned is None else np.append(0.2 * plain, 0.8 * self._near[1])
+
+    @property
+    def _near(self) -> tuple[FloatArray, FloatArray]:
+        """Rates in units of the tuned one, and their weights."""
+        if self.for_delta is None:
+            return np.array([0.625, 1.0, 1.6]), np.array([0.2, 0.6, 0.2])
+        return np.array([0.16, 0.32, 0.56, 0.8, 1.0, 1.6]), np.array([0.05, 0.1, 0.15, 0.35, 0.25, 0.1])
 
     @property
     def azuma(self) -> tuple[FloatArray, FloatArray]:
