@@ -22,7 +22,8 @@ from accountable_ope.baselines import (
     importance_sampling_interval,
     return_range,
 )
-from accountable_ope.baselines.doubly_robust import Setting, corrected, read_episodes, two_sides
+from accountable_ope.baselines.doubly_robust import Setting, corrected, two_sides
+from accountable_ope.baselines.episodes import read_episodes
 from accountable_ope.environments import TabularMDP, bandit, chain, clinic, softmax_table
 from accountable_ope.problem import with_propensities
 
@@ -75,9 +76,7 @@ def all_returns(mdp, target, logged, estimate, setting, floor=None):
     """(chances, low X, mirrored X, J) with this estimate (T, S, A), f and B."""
     chances, data = every_episode(mdp, logged)
     behavior = mdp.policy(logged) if floor is None else None
-    episodes = read_episodes(
-        data, mdp.policy(target), behavior, DoublyRobust(least_probability=floor), mdp.discount, (-1.0, 2.0), STEPS, False
-    )
+    episodes = read_episodes(data, mdp.policy(target), behavior, floor, mdp.discount, (-1.0, 2.0), STEPS, False)
 
     def guess(states, actions, left):
         return estimate[left - 1, states[:, 0].astype(int), actions[:, 0].astype(int)]
@@ -149,7 +148,7 @@ def test_the_exact_estimate_leaves_nothing_to_chance_but_the_state():
     a = np.array([rng.choice(3, p=logged[k]) for k in s])
     data = Transitions(s, a, mdp.mean_reward[s, a], s, np.ones(n, bool), np.arange(n), logged[s, a])
     policies = mdp.policy(target), mdp.policy(logged)
-    episodes = read_episodes(data, *policies, DoublyRobust(), 0.0, (0.0, 1.0), 1, False)
+    episodes = read_episodes(data, *policies, None, 0.0, (0.0, 1.0), 1, False)
 
     def truth(states, actions, left):
         return mdp.mean_reward[states[:, 0].astype(int), actions[:, 0].astype(int)]

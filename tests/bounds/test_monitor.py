@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import accountable_ope as aope
-import accountable_ope.bounds.evaluation as evaluation_module
+import accountable_ope.bounds.ends as ends_module
 import accountable_ope.radii.registry as radius_module
 import reference
 from accountable_ope.bounds.evaluation import Evaluation
@@ -285,7 +285,7 @@ def test_looking_after_every_batch(factor, trials, monkeypatch):
     the radius for all n, .641 for 0.4 times it. The monitor must show these, and the second must be caught.
     """
     assert len(set(LOOKS)) >= 20
-    monkeypatch.setattr(evaluation_module, "threadpool_limits", lambda **_: nullcontext())  # half of the time
+    monkeypatch.setattr(ends_module, "threadpool_limits", lambda **_: nullcontext())  # half of the time
     monkeypatch.setattr(radius_module, "azuma_anytime", lambda *arguments: factor * azuma_anytime(*arguments))
     exact = crossing_probability(boundary(lambda n: factor * azuma_anytime(n, 1.0, 1.0, DELTA, PLANNED)))
     misses = sum(misses_at_some_look(seed) for seed in range(trials))

@@ -21,10 +21,10 @@ from accountable_ope.fitting.least_loss import fit_q
 from accountable_ope.fitting.neural import (
     NeuralCandidate,
     NeuralFeatures,
-    NeuralTraining,
     select_neural_features,
     train_neural_features,
 )
+from accountable_ope.fitting.training import NeuralTraining
 from accountable_ope.problem.policy import state_action_points
 
 KERNEL = aope.Gaussian(1.0)
@@ -111,8 +111,8 @@ def test_history_ends_by_patience_or_steps_and_the_best_look_is_kept(trained: Ne
 
 
 def test_training_stops_when_the_held_out_loss_does_not_improve(few: Transitions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accountable_ope.fitting.neural.EVALUATE_EVERY", 2)
-    monkeypatch.setattr("accountable_ope.fitting.neural.PATIENCE", 3)
+    monkeypatch.setattr("accountable_ope.fitting.training.EVALUATE_EVERY", 2)
+    monkeypatch.setattr("accountable_ope.fitting.training.PATIENCE", 3)
     history = short(few, steps=2000).history
     least = int(np.argmin([look.held_out_loss for look in history]))
     assert history[-1].step < 2000

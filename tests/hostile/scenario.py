@@ -49,7 +49,7 @@ NOT_CALLED = {
     "accountable_ope.fitting.neural.train_neural_features": "needs torch, and seconds",
     "accountable_ope.fitting.neural.select_neural_features": "needs torch, and seconds",
     "accountable_ope.fitting.neural.NeuralSelection": "made by select_neural_features",
-    "accountable_ope.fitting.neural.NeuralTraining": "made by train_neural_features",
+    "accountable_ope.fitting.training.NeuralTraining": "made by train_neural_features",
     "accountable_ope.io.minari.load_minari": "needs Minari",
     "accountable_ope.io.minari.save_minari": "needs Minari",
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",

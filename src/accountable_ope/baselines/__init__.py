@@ -11,8 +11,9 @@ from .bounds import (
     split_hcope_lower,
 )
 from .doubly_robust import BoundedSamples, CorrectedReturns, DoublyRobust, corrected_returns
+from .episodes import return_range, truncation_gap
 from .fitted_returns import FittedReturns, fit_returns
-from .importance_sampling import EpisodeReturns, Samples, episode_returns, return_range, truncation_gap
+from .importance_sampling import EpisodeReturns, Samples, episode_returns
 from .interval import ESTIMATORS, METHODS, BaselineInterval, importance_sampling_interval
 
 __all__ = [

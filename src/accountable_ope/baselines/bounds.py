@@ -16,7 +16,8 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, float_array, number, positive, probability_level, same_rows, vector, whole
 from .doubly_robust import BoundedSamples, CorrectedReturns
-from .importance_sampling import Range, Samples
+from .episodes import Range
+from .importance_sampling import Samples
 
 EARLIER_SHARE = 0.05
 """The share of the episodes, the first ones, that chooses the threshold of HCOPE and nothing else."""
@@ -275,6 +276,31 @@ def betting_lower(x: ArrayLike, delta: float, *, lowest: ArrayLike | float = 0.0
 
 
 @checked
+def betting_interval(samples: Samples, delta: float) -> Range:
+    """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1].
+
+    Parameters
+    ----------
+    samples, delta
+        As in `hcope_interval`, at least two samples.
+
+    Returns
+    -------
+    tuple of two floats
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accountable_ope.baselines import Samples, betting_interval
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> lower, upper = betting_interval(Samples(x, 1 - x), delta=0.1)
+    >>> lower < 0.5 < upper
+    True
+    """
+    return _two_sided(betting_lower, samples, delta)
+
+
+@checked
 def corrected_interval(returns: CorrectedReturns, delta: float, method: str = "betting") -> Range:
     """[lower(low), -lower(mirrored)] at delta / 2 each, by `betting_lower` or by `split_hcope_lower`.
 
@@ -319,38 +345,6 @@ def corrected_interval(returns: CorrectedReturns, delta: float, method: str = "b
         return least + split_hcope_lower(samples.x - least, half)
 
     return lower(returns.low), -lower(returns.mirrored)
-
-
-@checked
-def betting_interval(samples: Samples, delta: float) -> Range:
-    """[lower(X), 1 - lower(mirrored X)] by `betting_lower` at delta / 2 each, cut to [0, 1].
-
-    Parameters
-    ----------
-    samples : Samples
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    tuple of two floats
-        They cross when one of them must be wrong.
-
-    Raises
-    ------
-    InvalidInput
-        Where there are fewer than two samples, one is negative, or `delta` is out of range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from accountable_ope.baselines import Samples, betting_interval
-    >>> x = np.random.default_rng(0).uniform(size=1000)
-    >>> lower, upper = betting_interval(Samples(x, 1 - x), delta=0.1)
-    >>> lower < 0.5 < upper
-    True
-    """
-    return _two_sided(betting_lower, samples, delta)
 
 
 def predictable_bets(x: FloatArray, mean: float = 0.5, variance: float = 0.25) -> FloatArray:

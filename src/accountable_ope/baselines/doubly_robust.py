@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,11 +48,11 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.policy import Policy
-from ..problem.propensities import taken_probabilities
 from ..problem.transitions import Transitions
-from ..validation import FloatArray, IntArray, frozen, ordered_pair, positive, same_rows, vector, whole
+from ..validation import FloatArray, IntArray, frozen, positive, same_rows, vector
+from .episodes import Episodes, Range, read_episodes
 from .fitted_returns import ReturnEstimate, fit_returns
-from .importance_sampling import LARGEST, Range, check_payments, logged_probabilities, return_range, whole_episodes
+from .importance_sampling import LARGEST
 
 CHUNK = 10_000
 """Rows whose features are held at once."""
@@ -145,43 +145,6 @@ class CorrectedReturns(NamedTuple):
     mirrored: BoundedSamples
 
 
-@dataclass(frozen=True, eq=False)
-class Episodes:
-    """All that corrected returns need of the rows, in the order of episodes and time; beyond T steps nothing."""
-
-    data: Transitions
-    first: IntArray
-    lengths: IntArray
-    left: IntArray
-    """Steps left in every row, T at the first."""
-    target: FloatArray
-    """pi (n, A)."""
-    logged: FloatArray
-    """b of the logged actions, (n,)."""
-    least: FloatArray
-    """b (n, A), or what it is at least."""
-    ranges: FloatArray
-    """Least and largest return over 0, 1, ..., T steps, (T + 1, 2)."""
-    discount: float
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def part(self, begin: int, end: int) -> Episodes:
-        """Some of the episodes, one after the other."""
-        rows = slice(int(self.first[begin]), int(self.first[end - 1] + self.lengths[end - 1]))
-        return replace(
-            self,
-            data=self.data.rows(rows),
-            first=self.first[begin:end] - rows.start,
-            lengths=self.lengths[begin:end],
-            left=self.left[rows],
-            target=self.target[rows],
-            logged=self.logged[rows],
-            least=self.least[rows],
-        )
-
-
 class Side(NamedTuple):
     """One side of the returns: q = Q - L and u of every row, or their mirror images H - Q and so on; and L_0, or -H_0."""
 
@@ -222,17 +185,9 @@ def corrected_returns(
         Whole episodes in the order of generation, at least 8; each row begins where the one before it in its episode ended.
     policy : Policy
         The target policy, over a finite action set.
-    behavior : array (n,) or Policy, optional
-        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself. None: `behavior_probability` of the data.
+    behavior, discount, reward_range, horizon, terminal_reward
+        As in `episode_returns`.
     estimator : DoublyRobust, optional
-    discount : float
-        In [0, 1].
-    reward_range : tuple of two floats
-        Every reward lies in it; also 0, where episodes terminate.
-    horizon : int
-        T. Later rows are not used; an episode that is shorter must have terminated.
-    terminal_reward : bool
-        Only the transition that ends an episode pays.
     refit : bool
         Whether the fit is made again. Then samples depend on those before, though their means do not.
 
@@ -259,7 +214,8 @@ def corrected_returns(
     (190, True)
     """
     chosen = DoublyRobust() if estimator is None else estimator
-    episodes = read_episodes(data, policy, behavior, chosen, discount, reward_range, horizon, terminal_reward)
+    least = chosen.least_probability
+    episodes = read_episodes(data, policy, behavior, least, discount, reward_range, horizon, terminal_reward)
     cuts = _cuts(len(episodes), refit)
 
     def knowledge(until: int) -> ReturnEstimate:
@@ -370,73 +326,3 @@ def _choose(tried: Episodes, side: Side, later: int) -> tuple[Setting, Range]:
         if predicted > best:  # of equals the first, whose limit is the nearest
             best, chosen = predicted, (setting, (mean, deviation))
     return chosen
-
-
-def read_episodes(
-    data: Transitions,
-    policy: Policy,
-    behavior: ArrayLike | Policy | None,
-    estimator: DoublyRobust,
-    discount: float,
-    reward_range: Range,
-    horizon: int,
-    terminal_reward: bool,
-) -> Episodes:
-    """Everything checked, in the order of episodes and time."""
-    steps = whole(horizon, "horizon", least=1)
-    return_range(discount, reward_range, horizon)
-    order, first, lengths = whole_episodes(data, steps)
-    check_payments(data, ordered_pair(reward_range, "reward_range"), terminal_reward)
-    if not data.finite_actions:
-        raise InvalidInput("`actions` must be indices of a finite action set: a doubly robust return sums over all actions.")
-    logged = logged_probabilities(data, behavior)
-    used = np.concatenate([np.arange(a, a + b) for a, b in zip(first, lengths, strict=True)])
-    rows = order[used]
-    begins = np.cumsum(lengths) - lengths
-    ordered = data.rows(rows)
-    _refuse_gaps(ordered, begins, rows)
-    target = _all_probabilities(policy, ordered, "policy")
-    if isinstance(behavior, Policy):
-        if estimator.least_probability is not None:
-            raise InvalidInput(
-                "`least_probability` has no effect beside a `behavior` policy, which has a probability for every action."
-            )
-        least = _all_probabilities(behavior, ordered, "behavior")
-        if least.shape != target.shape:
-            raise InvalidInput(f"`behavior` must have the actions of `policy`, {target.shape[1]}. It has {least.shape[1]}.")
-    else:
-        least = np.full(target.shape, _floor(estimator, logged))
-    ends = [(0.0, 0.0)] + [return_range(discount, reward_range, k, terminal_reward=terminal_reward) for k in range(1, steps + 1)]
-    left = steps - (np.arange(len(rows)) - np.repeat(begins, lengths))
-    return Episodes(ordered, begins, lengths, left, target, logged[rows], least, np.array(ends), discount)
-
-
-def _floor(estimator: DoublyRobust, logged: FloatArray) -> float:
-    least = estimator.least_probability
-    if least is None:
-        raise InvalidInput(
-            "`least_probability` of DoublyRobust is needed where only the probabilities of the logged actions are known: declare "
-            "what the logger gave to every action at least, or give the policy that acted as `behavior`."
-        )
-    if (logged < least * (1 - 1e-9)).any():
-        row = int(np.argmin(logged))
-        raise InvalidInput(f"`least_probability` is declared as {least:g}, but row {row} has {logged[row]:g}.")
-    return least
-
-
-def _all_probabilities(policy: Policy, data: Transitions, name: str) -> FloatArray:
-    taken_probabilities(policy, data, name)  # whatever is wrong is said there
-    return np.column_stack([branch.weights for branch in policy.branches(data.states)])
-
-
-def _refuse_gaps(data: Transitions, begins: IntArray, rows: IntArray) -> None:
-    """What is foretold of a next state must be what the next row begins with."""
-    inside = np.ones(len(data), dtype=bool)
-    inside[begins] = False
-    at = np.flatnonzero(inside)
-    broken = at[(data.next_states[at - 1] != data.states[at]).any(axis=1)]
-    if len(broken):
-        raise InvalidInput(
-            f"`states` must be the `next_states` of the row before, inside an episode. Row {int(rows[broken[0]])} is "
-            f"{data.states[broken[0]].tolist()}, after {data.next_states[broken[0] - 1].tolist()}."
-        )

@@ -26,17 +26,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
-from ..errors import InvalidInput
-from ..problem.contradictions import check_last_pays
 from ..problem.policy import Policy
-from ..problem.propensities import recorded_probabilities, taken_probabilities
+from ..problem.propensities import taken_probabilities
 from ..problem.transitions import Transitions
-from ..validation import FloatArray, IntArray, frozen, number, ordered_pair, plural, same_rows, vector, whole
+from ..validation import FloatArray, frozen, ordered_pair, whole
+from .episodes import Range, check_payments, logged_probabilities, return_range, total_discount, whole_episodes
 
 LARGEST = 1e150
 """X is cut here, so that its square and sums of it stay finite. A smaller X only lowers a lower bound of its mean."""
-
-Range = tuple[float, float]
 
 
 @checked
@@ -156,7 +153,7 @@ def episode_returns(
     count, width = len(first), largest - smallest
     returns, log_weights = np.zeros(count), np.zeros(count)
     x, mirrored = np.zeros(count), np.zeros(count)
-    total = _total(discount, steps)
+    total = total_discount(discount, steps)
     for time in range(int(lengths.max())):
         alive = np.flatnonzero(lengths > time)
         rows, share = first[alive] + time, discount**time / (width * total)
@@ -165,7 +162,7 @@ def episode_returns(
         x[alive] += _weighted(log_weights[alive], share * (rewards[rows] - smallest))
         mirrored[alive] += _weighted(log_weights[alive], share * (largest - rewards[rows]))
     # What is left after the end pays 0, which is -rmin above the least reward; nobody acts, so the weight stays.
-    left = np.array([max(0.0, total - _total(discount, int(length))) for length in lengths]) / (width * total)
+    left = np.array([max(0.0, total - total_discount(discount, int(length))) for length in lengths]) / (width * total)
     x += _weighted(log_weights, -smallest * left)
     mirrored += _weighted(log_weights, largest * left)
     samples = Samples(frozen(np.minimum(x, LARGEST)), frozen(np.minimum(mirrored, LARGEST)))
@@ -173,151 +170,11 @@ def episode_returns(
     return replace(found, per_decision=found.whole_trajectory) if terminal_reward else found
 
 
-@checked
-def return_range(discount: float, reward_range: Range, horizon: int, *, terminal_reward: bool = False) -> Range:
-    """(Rmin, Rmax): the declared range of a reward times 1 + discount + ... over T steps; with 0, where only the end pays.
-
-    Parameters
-    ----------
-    discount : float
-        In [0, 1].
-    reward_range : tuple of two floats
-        low < high.
-    horizon : int
-        T, at least 1.
-    terminal_reward : bool
-        Only the transition that ends an episode pays.
-
-    Returns
-    -------
-    tuple of two floats
-
-    Raises
-    ------
-    InvalidInput
-        Where a number is out of range.
-
-    Examples
-    --------
-    >>> from accountable_ope.baselines import return_range
-    >>> return_range(0.5, (0, 1), horizon=3)
-    (0.0, 1.75)
-    """
-    if not 0 <= number(discount, "discount") <= 1:
-        raise InvalidInput(f"`discount` must be in [0, 1]. Got {discount!r}.")
-    low, high = ordered_pair(reward_range, "reward_range")
-    if low == high:
-        raise InvalidInput(f"`reward_range` must have low < high: otherwise every return is known. Got {reward_range!r}.")
-    total = _total(discount, whole(horizon, "horizon", least=1))
-    return (min(low, 0.0), max(high, 0.0)) if terminal_reward else (low * total, high * total)
-
-
-@checked
-def truncation_gap(discount: float, reward_range: Range, horizon: int) -> float:
-    """The most by which the value forever can differ from the return over T steps: discount^T max |r| / (1 - discount).
-
-    Parameters
-    ----------
-    discount : float
-        In [0, 1].
-    reward_range : tuple of two floats
-        low < high.
-    horizon : int
-        T, at least 1.
-
-    Returns
-    -------
-    float
-        Infinity at a discount of 1.
-
-    Raises
-    ------
-    InvalidInput
-        Where a number is out of range.
-
-    Examples
-    --------
-    >>> from accountable_ope.baselines import truncation_gap
-    >>> truncation_gap(0.5, (0, 1), horizon=3)
-    0.25
-    """
-    return_range(discount, reward_range, horizon)
-    largest = max(map(abs, ordered_pair(reward_range, "reward_range")))
-    return math.inf if discount == 1 else discount**horizon * largest / (1 - discount)
-
-
 def _log_ratios(data: Transitions, policy: Policy, behavior: ArrayLike | Policy | None) -> FloatArray:
     """log pi(a | s) - log pi_b(a | s) in every row."""
     target, logged = taken_probabilities(policy, data), logged_probabilities(data, behavior)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(target) - np.log(logged))
-
-
-def logged_probabilities(data: Transitions, behavior: ArrayLike | Policy | None) -> FloatArray:
-    """pi_b(a | s) in every row: of a policy, as given, or as recorded in the data."""
-    if behavior is None:
-        return recorded_probabilities(data)
-    if isinstance(behavior, Policy):
-        logged = taken_probabilities(behavior, data, "behavior")
-    else:
-        logged = vector(behavior, "behavior")
-        same_rows(len(data), logged, "behavior", "states")
-    if (logged == 0).any():
-        raise InvalidInput(
-            f"`behavior` gives probability 0 to the action taken in row {int(np.argmax(logged == 0))}: it cannot be the policy "
-            "that acted."
-        )
-    wrong = (logged < 0) | (data.finite_actions & (logged > 1 + 1e-9))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidInput(f"`behavior` must be probabilities, in (0, 1]. Got {logged[row]:g} in row {row}.")
-    return logged
-
-
-def whole_episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, IntArray]:
-    """(rows ordered by episode and time, the first of every episode in that order, the number that is used)."""
-    if data.episodes is None:
-        raise InvalidInput("`episodes` are needed: importance sampling weighs whole episodes.")
-    lengths = np.bincount(data.episodes)
-    if len(lengths) < 2:
-        raise InvalidInput("At least two episodes are needed. Got one.")
-    order = np.argsort(data.episodes, kind="stable")  # stable: time order is kept within an episode
-    last = np.cumsum(lengths) - 1
-    ended = data.terminated[order]
-    inside = ended.copy()
-    inside[last] = False
-    if inside.any():
-        raise InvalidInput(f"`terminated` is True in row {int(order[np.argmax(inside)])}, but its episode goes on after it.")
-    short = (lengths < steps) & ~ended[last]
-    if short.any():
-        count, where = int(short.sum()), int(np.argmax(short))
-        raise InvalidInput(
-            f"`horizon` is {steps}, but {count} {plural(count, 'episode was', 'episodes were')} cut off before, the first after "
-            f"{int(lengths[where])} {plural(int(lengths[where]), 'row', 'rows')}: what was paid later is not known."
-        )
-    return order, last - lengths + 1, np.minimum(lengths, steps)
-
-
-def check_payments(data: Transitions, reward_range: Range, terminal_reward: bool) -> None:
-    """Raise where rewards are not as declared."""
-    low, high = reward_range
-    outside = (data.rewards < low) | (data.rewards > high)
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise InvalidInput(
-            f"`rewards` must lie in the declared reward_range [{low:g}, {high:g}]. Got {data.rewards[row]:g} in row {row}."
-        )
-    if data.terminated.any() and not low <= 0 <= high:
-        raise InvalidInput(
-            f"`reward_range` must contain 0 where episodes terminate, since that is paid afterwards. Got [{low:g}, {high:g}]."
-        )
-    if terminal_reward:
-        check_last_pays(data)
-
-
-def _total(discount: float, steps: int) -> float:
-    """1 + discount + ... over the steps."""
-    return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
 
 
 def _weighted(log_weights: FloatArray, values: FloatArray) -> FloatArray:

@@ -18,7 +18,8 @@ from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, corrected_interval, hcope_interval
 from .doubly_robust import DoublyRobust, corrected_returns
-from .importance_sampling import Range, episode_returns, return_range, truncation_gap
+from .episodes import Range, return_range, truncation_gap
+from .importance_sampling import episode_returns
 
 METHODS = {"betting": betting_interval, "hcope": hcope_interval}
 """Intervals by name, for the normalized return."""
@@ -119,14 +120,8 @@ def importance_sampling_interval(
         Whole episodes, at least two.
     policy : Policy
         The target policy, over a finite action set.
-    behavior : array (n,) or Policy, optional
-        pi_b(a_i | s_i) of the action in every row, or the behavior policy itself. None: `behavior_probability` of the data.
-    discount : float, optional
-        In [0, 1].
-    reward_range : tuple of two floats, optional
-        Every reward lies in it; also 0, where episodes terminate.
-    horizon : int
-        Later rows are not used; an episode that is shorter must have terminated.
+    behavior, discount, reward_range, horizon
+        As in `episode_returns`; discount and reward range are needed unless `assumptions` have them.
     assumptions : Assumptions, optional
         In the place of discount and reward range, to honor a declared `terminal_reward` and `value_range` too.
     method : str

@@ -25,8 +25,8 @@ from ..radii.wild import wild_radius
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, flat, least_loss_solution, limit_premise, normalized_ends, unit_scale
-from .ends import constraint_set, ends_of
-from .evaluation import Evaluation, evaluate, single_threaded
+from .ends import constraint_set, ends_of, single_threaded
+from .evaluation import Evaluation, evaluate
 from .interval import clip
 
 

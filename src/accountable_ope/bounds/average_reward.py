@@ -37,7 +37,7 @@ from ..errors import InvalidInput
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.average_reward import AverageReward
+from ..problem.average_reward import AverageReward, as_value
 from ..problem.contradictions import check_box, check_rewards
 from ..problem.policy import Policy, SampledPolicy
 from ..problem.problem import Experience
@@ -53,9 +53,9 @@ from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, probability_level
 from ..verification.record import Circumstances, DataRecord
-from .ends import class_ends
-from .evaluation import UNDECLARED_NORM, single_threaded
+from .ends import class_ends, single_threaded
 from .interval import Interval, Setting, clip, hull
+from .members import UNDECLARED_NORM
 from .relative_values import RelativeValues, refuse_unfit_radius, relative_values
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -137,7 +137,7 @@ def bound_average_reward(
         radius=ends[widest].radius,
         start_error=0.0,
         split=split,
-        assumptions=classes[widest].assumptions(assumptions),
+        assumptions=as_value(assumptions, classes[widest].ranges.next_value),
         ranges=classes[widest].ranges,
         certificates=parts,
         count=len(data),
@@ -251,7 +251,7 @@ def _member(
     values: RelativeValues, system: BellmanSystem, statistic: KernelStatistic, kernel: Kernel, declared: AverageReward
 ) -> Member:
     """One class, its ball and box."""
-    facts, spread = values.assumptions(declared), values.spread
+    facts, spread = as_value(declared, values.ranges.next_value), values.spread
     return Member(
         name=values.description.text,
         system=system,

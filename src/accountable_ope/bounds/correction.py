@@ -28,9 +28,10 @@ from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
-from .evaluation import Evaluation, evaluate, refuse_unfit
+from .evaluation import Evaluation, evaluate
 from .interval import ClassCertificates, Interval
 from .possible import reached, rounding_loss
+from .unfit import refuse_unfit
 
 
 class CorrectionStatus(Enum):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput
 from ..problem.assumptions import RelativeNorm, ValueRanges
@@ -187,3 +188,10 @@ def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
         return None
     features, anchor = member.system.box_rows[:, :-1], member.system.box_rows[:, -1]
     return PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)
+
+
+def single_threaded() -> threadpool_limits:
+    """Small matrices: more than one BLAS thread only gets in its own way."""
+    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own, which can be limited only once it is there
+
+    return threadpool_limits(limits=1, user_api="blas")

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from threadpoolctl import threadpool_limits
-
 from ..arguments import checked
-from ..classes.description import describe_class
-from ..classes.features import ListedFeatures
 from ..classes.function_class import Features, FunctionClass, as_classes
-from ..classes.ranges import residual_range
 from ..errors import InvalidInput
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
-from ..problem.assumptions import Assumptions, RelativeNorm
+from ..problem.assumptions import Assumptions
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.no_cut import why_no_cut
 from ..radii.plan import Plan
-from ..radii.premises import BEFORE_THE_DATA, VALUE_NORM, Asked, Choice, counted_norm, value_premises
-from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusRule, radius_rule
+from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, value_premises
+from ..radii.registry import DEFAULT_RADIUS, LADDER, RadiusRule, radius_rule
 from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
-from .ends import ClassEnds, class_ends, value_box
+from .ends import ClassEnds, class_ends, single_threaded
 from .interval import Interval, Setting, clip, hull
+from .members import UNDECLARED_NORM as UNDECLARED_NORM
+from .members import class_member
+from .unfit import check_asked
+from .unfit import refuse_unfit as refuse_unfit
 
 if TYPE_CHECKING:
     from .correction import Correction
     from .diagnosis import Diagnosis
     from .sensitivity import Study
-
-UNDECLARED_NORM = 1e4
-"""Without a declared norm bound, ||Q|| is taken to be at most so many times the largest value: wild enough for any Q."""
 
 
 @checked
@@ -270,53 +264,18 @@ class Evaluation:
         if plan is not None:
             plan.refuse_other(self.problem.assumptions)
         problem, system, statistic = self.problem, self.systems[index], self.statistics[index]
-        of_rows = problem.row_ranges.bounds() if problem.knowledge.given else None
         scale = None
         if rescaled and plan is not None:
             scale = plan.scale
-        elif rescaled and of_rows is not None and problem.knowledge.one_step_range is not None:
+        elif rescaled and problem.knowledge.one_step_range is not None:
             relevance = Relevance(self.kernel, system.points, problem.taken_probabilities)
-            scale = row_scale(of_rows, problem.data.episodes, relevance)
+            scale = row_scale(problem.row_ranges.bounds(), problem.data.episodes, relevance)
         if scale is not None:
             system = replace(system, row_scale=scale.factors)
             known = None if plan is None else plan.statistic
             statistic = kernel_statistics([system], self.kernel, self.options)[0] if known is None else known
-        facts, ranges, function_class = problem.assumptions, problem.ranges, self.classes[index]
-        largest, note = UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0, ""
-        if facts.norm_bound is None and self.anchor is None:
-            # One-hot features: the coefficients are values, about their middle where a constant is free.
-            highest = 0.5 * ranges.span if function_class.intercept else max(map(abs, ranges.value))
-            implied = function_class.norm_of_values(highest + facts.misfit)
-            if 0 < implied < math.inf:
-                largest, note = implied, VALUE_NORM
-        return Member(
-            name=repr(function_class),
-            system=system,
-            statistic=statistic,
-            kernel=self.kernel,
-            ranges=ranges,
-            residuals=residual_range(
-                function_class,
-                problem.policy,
-                facts,
-                ranges,
-                terminates=problem.terminates,
-                anchored=self.anchor is not None,
-            ),
-            box=value_box(system, ranges, facts.misfit),
-            norm=facts.norm_bound,
-            largest_norm=largest,
-            misfit=facts.misfit,
-            rounding=rounding_slack(system, statistic, problem),
-            description=describe_class(function_class),
-            listed=isinstance(function_class.feature_map, ListedFeatures),
-            episodes=problem.data.episodes,
-            note=note,
-            offered=problem.propensity_weights,
-            row_ranges=of_rows,
-            scale=scale,
-            plan=plan,
-        )
+        found = class_member(problem, self.kernel, self.classes[index], system, statistic, anchored=self.anchor is not None)
+        return replace(found, scale=scale, plan=plan)
 
     @checked
     def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False, plan: Plan | None = None) -> Member:
@@ -394,72 +353,3 @@ def _evaluate(
     systems = tuple(bellman_system(problem.experience, each, anchor) for each in classes)
     statistics = tuple(kernel_statistics(systems, kernel, options, progress))
     return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options)
-
-
-def single_threaded() -> threadpool_limits:
-    """Small matrices: more than one BLAS thread only gets in its own way."""
-    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own, which can be limited only once it is there
-
-    return threadpool_limits(limits=1, user_api="blas")
-
-
-def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: Problem) -> float:
-    """kernel_error * (mean of |Z||theta| + |v|)^2: how far rounding can move the loss of the true Q.
-
-    The penalized part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
-    the premises say so.
-    """
-    scale, penalized = statistic.column_scale[: system.dimension], system.penalized
-    largest_value, norm_bound = max(map(abs, problem.ranges.value)), problem.assumptions.norm_bound
-    norm = counted_norm(system.dimension, problem.ranges)
-    if isinstance(norm_bound, float):
-        norm = min(norm, norm_bound)
-    residual_size = norm * float(np.linalg.norm(scale[penalized])) + float(statistic.column_scale[system.dimension])
-    if not penalized.all():
-        residual_size += (largest_value + norm) * float(scale[~penalized].sum())
-    return statistic.kernel_error * residual_size**2
-
-
-def check_asked(problem: object, kernel: object) -> None:
-    """Raise where the question or the kernel is something else."""
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            f"`problem` must be a Problem: aope.Problem(data, starts, policy, assumptions). Got {type(problem).__name__}."
-        )
-    check_kernel(kernel)
-
-
-def check_kernel(kernel: object) -> None:
-    """Raise where the kernel is something else, such as its name or its class."""
-    if isinstance(kernel, type) or not isinstance(kernel, Kernel):
-        given = repr(kernel) if isinstance(kernel, type | str | float | int) else type(kernel).__name__
-        raise InvalidInput(f"`kernel` must be a kernel, such as aope.Gaussian(0.5). Got {given}.")
-
-
-def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], kernel: Kernel, problem: Problem) -> None:
-    """Raise where a radius, a class that its coordinates do not span, or a misfit needs what is not there."""
-    check_asked(problem, kernel)
-    facts, rows = problem.assumptions, len(problem.data)
-    if any(rule.guarantee is radius_rule("symmetric").guarantee for rule in rules) and not facts.symmetric_noise:
-        raise InvalidInput("`radius` symmetric needs `symmetric_noise=True`: residuals symmetric about 0 must be declared.")
-    many = max((each.dimension for each in classes if each.dimension is not None), default=0)
-    if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
-        raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
-    sections = any(each.has_remainder for each in classes)
-    if sections and facts.norm_bound is None:
-        raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
-    if sections and isinstance(facts.norm_bound, RelativeNorm):
-        raise InvalidInput(
-            "`norm_bound` must be a number with KernelSections: their coordinates bound the least norm that is consistent with "
-            "the data from below only."
-        )
-    if not sections and facts.misfit == 0:
-        return
-    what = "what KernelSections miss" if sections else "a `misfit`"
-    for rule in rules:
-        if rule.loss is LossKind.U:
-            raise InvalidInput(f"`radius` {rule.name} bounds a U-statistic, which says nothing about {what}.")
-        if rule.approach is Approach.SELF_NORMALIZED or (sections and rule.approach is Approach.BOOTSTRAP):
-            raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
-    if not kernel.nonnegative:
-        raise InvalidInput(f"`kernel` must have no negative values with {what}. Got {kernel!r}.")

@@ -31,8 +31,8 @@ from ..radii.accounting import split_delta
 from ..radii.premises import features_premise
 from ..radii.registry import Approach, LossKind, radius_rule
 from ..validation import number, probability_level
-from .ends import ends_of, value_box
-from .evaluation import evaluate, single_threaded
+from .ends import ends_of, single_threaded, value_box
+from .evaluation import evaluate
 from .interval import Interval
 
 

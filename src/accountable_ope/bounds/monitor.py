@@ -37,8 +37,9 @@ from ..statistics.engines.growing import extend_sums
 from ..statistics.engines.tiles import PairSums
 from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
-from .evaluation import Evaluation, check_kernel
+from .evaluation import Evaluation
 from .looks import Decision, Look, MonitorReport, first_decision, running_ends
+from .unfit import check_kernel
 
 PROBES = 32
 """Rows at which kernel and features must have the same values as before when a saved monitor goes on."""

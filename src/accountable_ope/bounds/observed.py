@@ -9,8 +9,8 @@ import numpy as np
 from ..programs.step_rows import StepRows
 from ..validation import FloatArray
 from ..verification.class_proof import ClassProof
+from ..verification.evidence import Known
 from ..verification.ranges import Ellipsoid, ellipsoid
-from ..verification.sets import Known
 
 ROUNDING = 1e-6
 
@@ -23,12 +23,12 @@ def observed_steps_hold(proof: ClassProof, rows: StepRows, scales: Sequence[Floa
     derived, known = proof.constraints, proof.known
     if rows.ranges is not None and not all(_possible_steps_hold(each, rows, scales) for each in known):
         return False
-    for step, before, after in zip(derived.part.steps, known, known[1:], strict=False):
+    for step, before, after in zip(derived.facts.part.steps, known, known[1:], strict=False):
         found = [ellipsoid(*derived.bounds(terms, known)) for terms in step.range]
         largest = rows.bounds(after.residual_bound)
         for each in found:
             if each is not None:
-                largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.radius))
+                largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.facts.radius))
         for claimed, last, scale, evidence in zip(after.steps, before.steps, scales, derived.evidence, strict=True):
             steps = evidence.reach * largest if scale is None else scale * largest
             if min(float(steps.max(initial=0.0)), last.observed) > claimed.observed * (1 + ROUNDING):

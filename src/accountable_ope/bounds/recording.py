@@ -17,8 +17,10 @@ from ..programs.quadratic import Quadratic
 from ..radii.registry import radius_rule
 from ..statistics.statistic import KernelStatistic
 from ..verification import theorems
+from ..verification.boxes import plain_box
 from ..verification.class_proof import ClassProof
 from ..verification.dual import Bound, Form
+from ..verification.evidence import Evidence as DerivedEvidence
 from ..verification.record import (
     FORMAT,
     VERSION,
@@ -36,7 +38,6 @@ from ..verification.record import (
     StatisticRecord,
     StepsRecord,
 )
-from ..verification.sets import Evidence as DerivedEvidence
 from ..verification.verify import Verification, verify_record
 from .interval import ClassCertificates, Interval
 from .observed import observed_steps_hold
@@ -168,15 +169,15 @@ def _differences(interval: Interval, proved: Verification) -> list[str]:
 def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     """The same for one class: its constraint set, its two programs, and what was added to its ends."""
     derived, held, reach = proof.constraints, part.constraints, part.basis.residuals
-    record, box = derived.record, derived.plain_box()
+    record, box = derived.facts.record, plain_box(derived.facts)
     facts = {
-        "features": part.features == derived.name,
+        "features": part.features == derived.facts.name,
         "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
         "missed": _close(part.missed, derived.added),
-        "norm_bound": held.norm_bound == derived.norm_bound,
-        "joint": held.joint == derived.rule.joint,
-        "range": held.range is reach and reach.ranges == derived.ranges and reach.terminates == record.setting.terminates,
-        "assumptions": reach.assumptions == derived.assumptions,
+        "norm_bound": held.norm_bound == derived.facts.norm_bound,
+        "joint": held.joint == derived.facts.rule.joint,
+        "range": held.range is reach and reach.ranges == derived.facts.ranges and reach.terminates == record.setting.terminates,
+        "assumptions": reach.assumptions == derived.facts.assumptions,
         "evidence": len(held.evidence) == len(derived.evidence),
         "box": held.box is None or _same_constraint(held.box, Role.BOX, box),
         "upper": part.upper.check().valid and _same_goal(part.upper, derived.objective(1.0)),

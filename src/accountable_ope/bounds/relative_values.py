@@ -30,7 +30,7 @@ from ..classes.function_class import FunctionClass
 from ..classes.ranges import Spread, spread_of
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
-from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.assumptions import ValueRanges
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
 from ..problem.policy import Policy
@@ -56,19 +56,6 @@ class RelativeValues:
     note: str
     ranges: ValueRanges
     declared_width: float
-
-    def assumptions(self, declared: AverageReward) -> Assumptions:
-        """The same as the assumptions of a value at discount 1."""
-        return Assumptions(
-            discount=1.0,
-            reward_range=declared.reward_range,
-            value_range=self.ranges.next_value,
-            norm_bound=declared.norm_bound,
-            state_box=declared.state_box,
-            reward_noise=declared.reward_noise,
-            symmetric_noise=declared.symmetric_noise,
-            terminates=False,
-        )
 
 
 def refuse_unfit_radius(

@@ -13,8 +13,9 @@ from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
-from .evaluation import evaluate, refuse_unfit
+from .evaluation import evaluate
 from .interval import Interval
+from .unfit import refuse_unfit
 
 
 @checked

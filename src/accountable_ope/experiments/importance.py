@@ -17,7 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..baselines.bounds import betting_lower, hcope_lower, split_hcope_lower
-from ..baselines.importance_sampling import EpisodeReturns, episode_returns, return_range
+from ..baselines.episodes import return_range
+from ..baselines.importance_sampling import EpisodeReturns, episode_returns
 from ..environments.control_task import monte_carlo_value, roll_out
 from ..environments.softmax import BEHAVIOR_TEMPERATURE, TARGET_TEMPERATURE, control_task, softmax_policy
 from ..problem.transitions import Transitions

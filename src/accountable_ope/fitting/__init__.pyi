@@ -1,7 +1,6 @@
 from .least_loss import fit_q as fit_q
 from .neural import NeuralCandidate as NeuralCandidate
 from .neural import NeuralSelection as NeuralSelection
-from .neural import NeuralTraining as NeuralTraining
 from .neural import select_neural_features as select_neural_features
 from .neural import train_neural_features as train_neural_features
 from .selection import PAPER_BANDWIDTHS as PAPER_BANDWIDTHS
@@ -10,3 +9,4 @@ from .selection import Selection as Selection
 from .selection import median_bandwidth as median_bandwidth
 from .selection import pessimistic_union as pessimistic_union
 from .selection import select as select
+from .training import NeuralTraining as NeuralTraining

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import ordered_pair, positive
-from .assumptions import Range, checked_box
+from .assumptions import Assumptions, Range, checked_box
 
 
 @checked
@@ -66,3 +66,17 @@ class AverageReward:
     @property
     def middle(self) -> float:
         return self.reward_range[0] + 0.5 * self.reward_width
+
+
+def as_value(declared: AverageReward, relative_range: Range) -> Assumptions:
+    """The same as the assumptions of a value at discount 1, where relative values lie in this range."""
+    return Assumptions(
+        discount=1.0,
+        reward_range=declared.reward_range,
+        value_range=relative_range,
+        norm_bound=declared.norm_bound,
+        state_box=declared.state_box,
+        reward_noise=declared.reward_noise,
+        symmetric_noise=declared.symmetric_noise,
+        terminates=False,
+    )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..problem.assumptions import RelativeNorm
 from ..radii.registry import Approach, LossKind, Rests
+from .balls import ball_radius
 from .consistency import require, same
-from .dual import Bound, Form, least_value
+from .dual import Bound, Form, least_value, root_of
+from .evidence import Known
+from .facts import ClassFacts
 from .ranges import ellipsoid, relative_values, root_variance
-from .record import EndRecord, RoundRecord
-from .sets import ClassSet, Known, Refuted, ball_radius
-from .sets import root_of as _root
+from .record import EndRecord, Refuted, RoundRecord
+from .sets import ClassSet
 from .theorems import NO_STEPS, Steps
 
 TOLERANCE = 1e-6
@@ -57,20 +59,20 @@ class ClassProof:
         return math.isnan(self.lower)
 
 
-def check_norm(constraints: ClassSet) -> None:
+def check_norm(facts: ClassFacts) -> None:
     """The ball is the declared one, or what follows where none was declared."""
-    record, part = constraints.record, constraints.part
+    record, part = facts.record, facts.part
     declared = record.assumptions.norm_bound
     as_declared = isinstance(declared, float) and record.average is None
-    same(part.norm_bound, declared if as_declared else constraints.norm_bound, "the norm bound")
-    same(part.note, constraints.note, "the note on the norm bound")
+    same(part.norm_bound, declared if as_declared else facts.norm_bound, "the norm bound")
+    same(part.note, facts.note, "the note on the norm bound")
     if isinstance(declared, RelativeNorm) and part.least_norm is None:
         require(part.upper.status == "EMPTY", "it has no least norm, though functions are consistent with the data")
 
 
 def prove_class(constraints: ClassSet) -> ClassProof:
     """Rounds, ends and what is printed of one class."""
-    part = constraints.part
+    facts, part = constraints.facts, constraints.facts.part
     known = _prove_rounds(constraints)
     # Least norm first: the ball may rest on it.
     _check_least_norm(constraints)
@@ -79,13 +81,13 @@ def prove_class(constraints: ClassSet) -> ClassProof:
     require((part.upper.status == "EMPTY") == (part.lower.status == "EMPTY"), "one end is of an empty set, the other not")
     empty = part.upper.status == "EMPTY"
     evidence = constraints.evidence[0]
-    uses, level = constraints.uses, evidence.level(NO_STEPS, 0.0)
-    if constraints.follows_variance:
+    uses, level = facts.uses, evidence.level(NO_STEPS, 0.0)
+    if facts.follows_variance:
         last = known[-1]
         uses = f"range {last.residual_bound:.3g}"
         level = evidence.level(last.steps[0], last.variances[0] / evidence.count**2)
-    if empty and constraints.follows_variance:
-        steps = evidence.steps(constraints.widths.over_ball(constraints.radius))
+    if empty and facts.follows_variance:
+        steps = evidence.steps(facts.widths.over_ball(facts.radius))
         level = evidence.level(steps, evidence.variance(part.inside))
     _check_misfit(constraints, _check_least_loss(constraints, known, level), empty=empty)
     _check_identification(constraints)
@@ -103,8 +105,8 @@ def prove_class(constraints: ClassSet) -> ClassProof:
 
 def _prove_rounds(constraints: ClassSet) -> list[Known]:
     """Range and variances before every round, each proved from the constraints of the round before."""
-    part, known = constraints.part, [constraints.begin()]
-    if not constraints.follows_variance:
+    facts, part, known = constraints.facts, constraints.facts.part, [constraints.begin()]
+    if not facts.follows_variance:
         require(not part.rounds and not part.steps, "a radius that is one number has no rounds")
         return known
     require(len(part.rounds) == len(part.steps) + 1, "its rounds do not fit their proofs")
@@ -118,10 +120,10 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
             roots = [root_variance(each.variance, one) for one in found]
             if terms is not None:
                 bounds, multipliers = constraints.bounds(terms, known)
-                roots.append(_root(-least_value(constraints.variance_goal(index), bounds, multipliers)))
-            hidden = (constraints.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
+                roots.append(root_of(-least_value(constraints.variance_goal(index), bounds, multipliers)))
+            hidden = (facts.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
             variances.append(min([largest, *((root + hidden) ** 2 * each.count**2 for root in roots)]))
-        b = min(before.residual_bound, constraints.widths.over(found, constraints.radius)) if found else before.residual_bound
+        b = min(before.residual_bound, facts.widths.over(found, facts.radius)) if found else before.residual_bound
         known.append(_claimed(constraints, before, claimed, b, variances))
     first, begun = part.rounds[0], known[0]
     require(len(first.steps) == len(first.variances) == len(evidence), "its rounds do not fit their proofs")
@@ -165,6 +167,7 @@ def _steps(constraints: ClassSet, before: Known, claimed: RoundRecord, b: float)
 
 def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequence[Known]) -> tuple[float, list[Bound]]:
     """The bound that the multipliers prove, which is the reported one up to rounding."""
+    facts = constraints.facts
     bounds, multipliers = constraints.bounds(end.terms, known)
     if end.status == "UNBOUNDED":
         require(end.bound == math.inf and not any(multipliers), "an end without a bound is reported as bounded")
@@ -175,12 +178,12 @@ def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequen
     require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
     goal = constraints.objective(sign)
     bound = -least_value(goal, bounds, multipliers)
-    size = abs(bound) + abs(constraints.part.offset) + max(map(abs, constraints.ranges.value))
+    size = abs(bound) + abs(facts.part.offset) + max(map(abs, facts.ranges.value))
     require(math.isfinite(bound), "the multipliers of an end prove nothing")
     # The program that was solved may have been held a little wider, for its own rounding; never narrower.
     # Beyond the range of values an end says nothing, and rounding of huge numbers is no matter.
-    low, high = constraints.ranges.value
-    beyond = min(end.bound, bound) > (high - constraints.part.offset if sign > 0 else constraints.part.offset - low)
+    low, high = facts.ranges.value
+    beyond = min(end.bound, bound) > (high - facts.part.offset if sign > 0 else facts.part.offset - low)
     fits = beyond or bound - TOLERANCE * size <= end.bound <= bound + WIDER * size
     require(fits, f"an end is {bound:.9g}, not {end.bound:.9g}")
     return end.bound if end.bound > bound else bound, bounds
@@ -203,12 +206,12 @@ def _check_empty(end: EndRecord, bounds: list[Bound], multipliers: list[float]) 
 
 def _check_least_norm(constraints: ClassSet) -> None:
     """A lower bound of the norm of every function that is consistent with the data."""
-    part = constraints.part
+    facts, part = constraints.facts, constraints.facts.part
     if part.least_norm is None or part.least_norm == 0:
         return
-    record, evidence = constraints.record, constraints.evidence[0]
-    loose = ClassSet(record, part, constraints.rule, ball_radius(record, part, before_data=True))
-    if part.unseen is not None and not constraints.follows_variance:
+    record, evidence = facts.record, constraints.evidence[0]
+    loose = ClassSet(replace(facts, norm_bound=ball_radius(record, part, before_data=True)))
+    if part.unseen is not None and not facts.follows_variance:
         # One of norm r has coordinates of norm at most r, with a root loss larger by at most r times what is missed.
         root = math.sqrt(loose.plain_limit()) + part.least_norm * evidence.missed[0]
         bounds, multipliers = [Bound(evidence.squared, root**2)], [term.multiplier for term in part.least_norm_terms]
@@ -217,15 +220,15 @@ def _check_least_norm(constraints: ClassSet) -> None:
         bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
         mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
     value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
-    size = TOLERANCE * max(map(abs, constraints.ranges.value))
+    size = TOLERANCE * max(map(abs, facts.ranges.value))
     near(part.least_norm, math.sqrt(max(value, 0.0)), "the least norm", absolute=size)
 
 
 def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: float) -> float:
     """The least loss over ball and box, and the residuals where it is least within the ball; that least loss within the ball."""
-    part, evidence = constraints.part, constraints.evidence[0]
+    facts, part, evidence = constraints.facts, constraints.facts.part, constraints.evidence[0]
     size = max(TOLERANCE * (abs(evidence.squared.a0) + evidence.rounding), 1e-4 * level)
-    if constraints.follows_variance:
+    if facts.follows_variance:
         near(part.least_loss, _least_in_ball(constraints), "the least loss", absolute=size)
     elif math.isfinite(part.least_loss):
         require(bool(part.least_loss_terms), "the least loss has no proof")
@@ -233,22 +236,22 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
         require(first.role == "loss" and first.multiplier == 1.0, "the proof of the least loss begins with the loss")
         goal = constraints.loss(first.evidence, first.rate, known[0]).form
         proved = least_value(goal, *constraints.bounds(others, known))
-        if constraints.rule.loss is LossKind.V and not constraints.extra_variable:
+        if facts.rule.loss is LossKind.V and not constraints.extra_variable:
             proved = max(proved, 0.0)
         near(part.least_loss, proved, "the least loss", absolute=size)
     if math.isnan(part.ball_multiplier):
-        require(constraints.rule.loss is LossKind.U and math.isnan(part.chance_loss), "the least loss has no proof")
+        require(facts.rule.loss is LossKind.U and math.isnan(part.chance_loss), "the least loss has no proof")
         return -math.inf
     length = float(np.linalg.norm(part.inside[part.penalized]))
-    require(length <= constraints.radius * (1 + 1e-6), "the loss is least outside of the ball")
+    require(length <= facts.radius * (1 + 1e-6), "the loss is least outside of the ball")
     least = _least_in_ball(constraints)
     near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
     expected = math.nan
-    if constraints.rule.loss is LossKind.V and part.unseen is None:
+    if facts.rule.loss is LossKind.V and part.unseen is None:
         # Residuals below 1e-7 of what they are differences of are rounding, and so is a loss that rounding alone could make.
         scale, m = part.statistic.column_scale, len(part.penalized)
         tau = 1e-7 * float(scale[m] + scale[:m] @ np.abs(part.inside))
-        ones = _root(part.statistic.diag_gram[m + 1, m + 1]) / part.statistic.count
+        ones = root_of(part.statistic.diag_gram[m + 1, m + 1]) / part.statistic.count
         expected = max(evidence.variance(part.inside), 0.0) + (tau * ones) ** 2 + evidence.rounding
     near(part.chance_loss, expected, "the loss that chance alone would give")
     return least
@@ -256,15 +259,15 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
 
 def _least_in_ball(constraints: ClassSet) -> float:
     """min loss over the ball, by the multiplier that the certificate gives; what is unseen left out."""
-    part, squared = constraints.part, constraints.evidence[0].squared
+    facts, part, squared = constraints.facts, constraints.facts.part, constraints.evidence[0].squared
     bounds, multipliers = [], []
-    if constraints.norm_bound is not None:
+    if facts.norm_bound is not None:
         mask = part.penalized.astype(float)
-        bounds = [Bound(Form.of(np.diag(mask), np.zeros(len(mask)), 0.0), constraints.norm_bound**2)]
+        bounds = [Bound(Form.of(np.diag(mask), np.zeros(len(mask)), 0.0), facts.norm_bound**2)]
         multipliers = [part.ball_multiplier]
     value = least_value(squared, bounds, multipliers)
     # A V-statistic is a squared length: where the matrix is singular, that it is not negative is known all the same.
-    return max(value, 0.0) if constraints.rule.loss is LossKind.V else value
+    return max(value, 0.0) if facts.rule.loss is LossKind.V else value
 
 
 def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
@@ -272,33 +275,34 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
 
     A function within e of Q everywhere has a root loss larger by at most (1 + discount) e kappa, for a kernel K >= 0.
     """
-    part, statistic, evidence = constraints.part, constraints.part.statistic, constraints.evidence[0]
+    facts, evidence = constraints.facts, constraints.evidence[0]
+    part, statistic = facts.part, facts.part.statistic
     ones = len(part.penalized) + 1
-    kappa = math.sqrt(max(float(statistic.pair_gram[ones, ones]), 0.0)) / statistic.count
+    kappa = root_of(statistic.pair_gram[ones, ones]) / statistic.count
     expected = 0.0
-    rule, widths = constraints.rule, constraints.widths
+    rule, widths = facts.rule, facts.widths
     of_kernel = rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
     # A constant that rests on a range which only functions of the class have says nothing about Q.
-    of_class = rule.approach is not Approach.CONSTANT and not constraints.follows_variance
+    of_class = rule.approach is not Approach.CONSTANT and not facts.follows_variance
     of_class = of_class and rule.rests is Rests.WIDTH and widths.before_data() < widths.declared
-    width, record = widths.declared, constraints.record
+    width, record = widths.declared, facts.record
     if record.average is not None:
         width = relative_values(record.average, part, exact_policy=record.setting.exact_policy).declared_width
-    if not constraints.follows_variance and rule.rests is not Rests.NOTHING:
+    if not facts.follows_variance and rule.rests is not Rests.NOTHING:
         of_class = of_class or widths.declared < width
     if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0 and math.isfinite(width):
         largest = evidence.level(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
-        root = math.sqrt(max(least, 0.0)) - (constraints.radius * evidence.missed[0] if part.unseen is not None else 0.0)
-        expected = max(0.0, root - allowed) / ((1 + constraints.record.assumptions.discount) * kappa)
-    size = max(map(abs, constraints.ranges.value))
+        root = math.sqrt(max(least, 0.0)) - (facts.radius * evidence.missed[0] if part.unseen is not None else 0.0)
+        expected = max(0.0, root - allowed) / ((1 + facts.record.assumptions.discount) * kappa)
+    size = max(map(abs, facts.ranges.value))
     near(part.least_misfit, expected, "the misfit of the class", absolute=1e-5 * size)
 
 
 def _check_identification(constraints: ClassSet) -> None:
     """Smallest over largest eigenvalue of Z'(K - qD)Z at the last rate."""
-    part, evidence = constraints.part, constraints.evidence[0]
-    if not constraints.follows_variance:
+    part, evidence = constraints.facts.part, constraints.evidence[0]
+    if not constraints.facts.follows_variance:
         return
     values = np.linalg.eigvalsh(evidence.squared.plus(evidence.variance, -part.last_rate).A)
     expected = float(values[0] / values[-1]) if values[-1] > 0 else -1.0

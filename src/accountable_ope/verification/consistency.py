@@ -11,8 +11,8 @@ from ..classes.function_class import FunctionClass, as_class
 from ..kernels.description import described_kernel
 from ..problem.statements import Guarantee
 from ..radii.registry import Approach, LossKind, RadiusRule
-from .record import ClassRecord, Record
-from .sets import ClassSet, Refuted
+from .facts import ClassFacts
+from .record import ClassRecord, Record, Refuted
 
 VALUE, AVERAGE = "Value of the target policy", "Average reward of the target policy"
 
@@ -49,9 +49,9 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
         require(fits and of_features and not setting.anchored, "random features cannot stand for an RKHS here")
 
 
-def check_class(constraints: ClassSet) -> None:
+def check_class(facts: ClassFacts) -> None:
     """Shapes that fit, numbers that sums over rows can have, and a class that is what its text says."""
-    record, part, statistic = constraints.record, constraints.part, constraints.part.statistic
+    record, part, statistic = facts.record, facts.part, facts.part.statistic
     m = len(part.penalized)
     k = m + 2 + statistic.has_remainder
     shapes = (statistic.pair_gram.shape, statistic.diag_gram.shape, statistic.column_scale.shape)

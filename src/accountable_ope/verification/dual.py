@@ -190,3 +190,8 @@ def _without_flat(H: FloatArray, h: FloatArray, error: float) -> tuple[float, Fl
     if float(np.abs(vectors[:, flat].T @ h).max(initial=0.0)) > FLAT * float(np.linalg.norm(h)):
         return None
     return float(values[~flat][0]) - cut, vectors[:, ~flat], values[~flat]
+
+
+def root_of(value: float) -> float:
+    """The root of a sum of squares, which rounding may have made negative."""
+    return math.sqrt(max(float(value), 0.0))

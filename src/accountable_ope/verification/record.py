@@ -16,6 +16,10 @@ FORMAT = "accountable-ope certificate"
 VERSION = 1
 
 
+class Refuted(Exception):
+    """Something that a certificate claims does not follow."""
+
+
 @dataclass(frozen=True)
 class DataRecord:
     """Which rows were used.

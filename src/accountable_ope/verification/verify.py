@@ -28,11 +28,13 @@ from ..radii.premises import (
     value_premises,
 )
 from ..radii.registry import radius_rule
+from .balls import ball_radius
 from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
+from .facts import ClassFacts
 from .ranges import relative_values
-from .record import FORMAT, VERSION, DeltaRecord, PremiseRecord, Record
-from .sets import ClassSet, Refuted, ball_radius
+from .record import FORMAT, VERSION, DeltaRecord, PremiseRecord, Record, Refuted
+from .sets import ClassSet
 
 START_SHARE = 0.1
 FEATURE_SHARE = 0.5
@@ -125,17 +127,17 @@ def _proved(record: Record) -> Verification:
     check_setting(record, rule)
     through_features = record.setting.coefficient_variance is not None
     _check_delta(record.delta, start_is_exact=record.setting.start_is_exact, features=through_features)
-    sets = [ClassSet(record, part, rule, ball_radius(record, part)) for part in record.classes]
-    for each in sets:
+    classes = [ClassFacts(record, part, rule, ball_radius(record, part)) for part in record.classes]
+    for each in classes:
         check_class(each)
         check_norm(each)
-    proofs = tuple(prove_class(each) for each in sets)
-    widest = max(range(len(proofs)), key=lambda k: proofs[k].level + proofs[k].constraints.rounding)
-    ranges, uses = proofs[widest].constraints.ranges, proofs[widest].uses
+    proofs = tuple(prove_class(ClassSet(each)) for each in classes)
+    widest = max(range(len(proofs)), key=lambda k: proofs[k].level + classes[k].rounding)
+    ranges, uses = classes[widest].ranges, proofs[widest].uses
     if record.average is not None:
-        same(record.assumptions, sets[widest].assumptions, "what is assumed")
+        same(record.assumptions, classes[widest].assumptions, "what is assumed")
     near(record.radius.level, proofs[widest].level, "the radius")
-    near(record.radius.rounding, proofs[widest].constraints.rounding, "the rounding of the radius", absolute=1e-300)
+    near(record.radius.rounding, classes[widest].rounding, "the rounding of the radius", absolute=1e-300)
     same(record.radius.uses, uses, "what the radius rests on")
     start_error = 0.0
     if record.delta.start > 0:
@@ -145,11 +147,11 @@ def _proved(record: Record) -> Verification:
     lower = min((proof.lower for proof in consistent), default=math.nan) - start_error
     upper = max((proof.upper for proof in consistent), default=math.nan) + start_error
     require(not consistent or not (math.isnan(lower) or math.isnan(upper)), "an end is no number")
-    premises = _premises(record, sets, ranges)
+    premises = _premises(record, classes, ranges)
     require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
     doubts = _doubts(record, proofs)
     require(_told(record.doubts) == _told(doubts), "the doubts are not those that there are")
-    require(_told(record.remarks) == _told(_remarks(sets)), "the remarks are not those that there are")
+    require(_told(record.remarks) == _told(_remarks(classes)), "the remarks are not those that there are")
     proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
     return _check_result(record, (lower, upper), proved)
 
@@ -158,16 +160,16 @@ def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, st
     return [(each.name, each.text) for each in statements]
 
 
-def _remarks(sets: Sequence[ClassSet]) -> tuple[Statement, ...]:
+def _remarks(classes: Sequence[ClassFacts]) -> tuple[Statement, ...]:
     """Which weights the cuts have, or why there are none."""
-    names = [each.part.sums.no_cut for each in sets]
+    names = [each.part.sums.no_cut for each in classes]
     require(all(name is None or name in NoCut.__members__ for name in names), "it has no cut, for a reason that there is not")
-    return cut_remarks([each.words.cut for each in sets], [None if name is None else NoCut[name] for name in names])
+    return cut_remarks([each.words.cut for each in classes], [None if name is None else NoCut[name] for name in names])
 
 
 def _doubts(record: Record, proofs: Sequence[ClassProof]) -> tuple[Statement, ...]:
     """What speaks against the classes that are not refuted."""
-    parts = [(proof.constraints.name, proof.constraints.part) for proof in proofs if not proof.empty]
+    parts = [(proof.constraints.facts.name, proof.constraints.facts.part) for proof in proofs if not proof.empty]
     classes = [(name, part.least_loss, plausibility(part.least_loss, part.chance_loss)) for name, part in parts]
     return class_doubts(classes, record.delta.total, 0.0 if record.average is not None else record.assumptions.misfit)
 
@@ -224,13 +226,13 @@ def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) ->
     require(shares == (left - start, start, of_features), "delta is not split as its rule says")
 
 
-def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> tuple[Statement, ...]:
+def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges) -> tuple[Statement, ...]:
     """What the result rests on."""
-    setting, words = record.setting, [each.words for each in sets]
+    setting, words = record.setting, [each.words for each in classes]
     if record.average is not None:
         exact = setting.exact_policy
-        spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in sets]
-        return average_premises(record.average, words, spans, sets[0].rule, kernel=record.kernel.text, exact_policy=exact)
+        spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in classes]
+        return average_premises(record.average, words, spans, classes[0].rule, kernel=record.kernel.text, exact_policy=exact)
     asked = Asked(
         record.assumptions,
         ranges,
@@ -243,7 +245,7 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
     found = value_premises(
         asked,
         words,
-        sets[0].rule,
+        classes[0].rule,
         kernel=record.kernel.text,
         anchored=setting.anchored,
         chosen=Choice(setting.earlier_rows, setting.kernel_chosen),
