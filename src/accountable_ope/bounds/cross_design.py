@@ -33,7 +33,7 @@ class Built:
             return None
 
         def values(points: FloatArray) -> FloatArray:
-            found = theta[constant] + self.basis(points) @ (self.basis.rotation @ theta[constant + 1 :])
+            found = theta[constant] + self.basis(points) @ theta[constant + 1 :]
             return np.asarray(found if phi is None else found + phi(points) @ (theta[:constant] / self.scale))
 
         return values
@@ -42,7 +42,7 @@ class Built:
 def build(problem: Problem, classes: FunctionClass | None, basis: Landmarks) -> Built:
     """W, L and l0, with features in units of their root mean square, so that their own units do not matter."""
     experience, count = problem.experience, len(problem.data)
-    width = basis.dimension + 1 + (0 if classes is None else classes.dimension or 0)
+    width = len(basis.points) + 1 + (0 if classes is None else classes.dimension or 0)
     refuse_memory(8.0 * width * (6 * count + 20 * width), "landmarks", f"{width} coordinates at {count} rows")
     coordinates, unlogged = basis.columns(experience)
     ones = Columns(np.ones((count, 1)), experience.live.astype(float)[:, None], np.ones((len(problem.starts), 1)))

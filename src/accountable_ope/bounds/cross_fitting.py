@@ -10,14 +10,16 @@ v = r, so that a function Q = W theta has the residuals v - L theta and the valu
   (l0 - L'W omega / n)'B (l0 - L'W omega / n) + (sigma^2 / n) omega'(W'W / n) omega, B the diagonal of b, with a large entry for
   the constant. That is the bias that a Q of the prior's size leaves, plus the variance of the weighted residuals.
 
-Both see the rows by sums over them only, so a fold is left out by a subtraction.
+Both see the rows by sums over them only, so all folds together need one pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import reduce
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..validation import FloatArray, IntArray
 
@@ -69,9 +71,6 @@ class Sums:
     vv: FloatArray
     count: float
 
-    def without(self, other: Sums) -> Sums:
-        return Sums(*(getattr(self, each.name) - getattr(other, each.name) for each in fields(self)))
-
     def plus(self, other: Sums) -> Sums:
         return Sums(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
@@ -99,17 +98,16 @@ def cross_fit(design: Design, folds: IntArray) -> CrossFit:
     """Q and weights for every row from the rows of the other folds."""
     rows = [np.flatnonzero(folds == k) for k in range(int(folds.max()) + 1)]
     parts = [design.sums(each) for each in rows]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.plus(part)
     weighted, weights, mean = np.empty(len(folds)), np.empty(len(folds)), np.zeros_like(design.objective)
-    for here, part in zip(rows, parts, strict=True):
-        others = total.without(part)
-        q = fit_q_by_evidence(others, design)
-        w = design.here[here] @ fit_weights(others, design, q)
-        weighted[here] = w * (design.target[here] - design.steps[here] @ q.theta)
-        weights[here] = w
-        mean += q.theta * (len(here) / len(folds))
+    # Matrices are small here, and threads that wait for each other cost more than they save.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for k, here in enumerate(rows):
+            others = reduce(Sums.plus, parts[:k] + parts[k + 1 :])  # no subtraction: nothing of the fold is left over
+            q = fit_q_by_evidence(others, design)
+            w = design.here[here] @ fit_weights(others, design, q)
+            weighted[here] = w * (design.target[here] - design.steps[here] @ q.theta)
+            weights[here] = w
+            mean += q.theta * (len(here) / len(folds))
     return CrossFit(weighted, weights, mean)
 
 

@@ -11,9 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..classes.function_class import Columns, Span
+from ..classes.function_class import Columns
 from ..fitting.selection import median_bandwidth
 from ..kernels.kernel import Gaussian, Kernel, Tabular, block, distinct_rows
+from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray
 
@@ -26,6 +27,8 @@ NARROWER = 0.7
 FLAT = 1e-6
 """Directions with less than this share of the largest eigenvalue are left out."""
 
+ROWS_AT_ONCE = 2048
+
 SEED = 0
 
 
@@ -37,7 +40,6 @@ class Landmarks:
     points: FloatArray
     every: bool
     """Whether all different points of the log are landmarks."""
-    intercept: bool = False
 
     @classmethod
     def of(cls, kernel: Kernel, points: FloatArray, most: int) -> Landmarks:
@@ -49,30 +51,48 @@ class Landmarks:
         chosen = np.random.default_rng(SEED).choice(len(different), size, replace=False)
         return cls(kernel, different[np.sort(chosen)], every=size == len(different))
 
-    @property
-    def dimension(self) -> int:
-        return len(self.points)
-
-    def __call__(self, points: FloatArray) -> FloatArray:
-        """K(x, u_j): what `rotation` makes coordinates of, once and not for every action."""
-        return block(self.kernel, points, self.points)
-
     @cached_property
     def rotation(self) -> FloatArray:
         """R."""
-        values, vectors = np.linalg.eigh(self(self.points))
+        values, vectors = np.linalg.eigh(block(self.kernel, self.points, self.points))
         kept = values > FLAT * values[-1]
         return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
+    @property
+    def dimension(self) -> int:
+        return int(self.rotation.shape[1])
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        return block(self.kernel, points, self.points) @ self.rotation
+
     def columns(self, experience: Experience) -> tuple[Columns, float]:
         """The coordinates at the rows, and the share of next and start pairs that were never logged, where that is known."""
-        found = Span(self, intercept=False).columns(experience)
-        unlogged = 0.0
-        if self.every and isinstance(self.kernel, Tabular):
-            ahead = np.concatenate([found.after[experience.live], found.start]).sum(axis=1)
-            unlogged = max(0.0, 1 - float(ahead.mean()))
-        here, after, start = (values @ self.rotation for values in (found.here, found.after, found.start))
-        return Columns(here, after, start), unlogged
+        points, live, starts = experience.points, experience.live, experience.starts
+        here = np.empty((len(points), self.dimension))
+        for begin in range(0, len(points), ROWS_AT_ONCE):
+            here[begin : begin + ROWS_AT_ONCE] = self(points[begin : begin + ROWS_AT_ONCE])
+        after = np.zeros_like(here)
+        after[live], logged = self._expected(experience.data.next_states[live], experience.policy)
+        start, at_first = self._expected(starts.states, at_start(experience.policy))
+        known = self.every and isinstance(self.kernel, Tabular)
+        unlogged = 1 - float(np.concatenate([logged, at_first]).mean()) if known else 0.0
+        return Columns(here, after, start), max(unlogged, 0.0)
+
+    def _expected(self, states: FloatArray, policy: Policy) -> tuple[FloatArray, FloatArray]:
+        """E psi(s, a) over the policy's actions, and E sum_j K((s, a), u_j): rotated once and not for every action."""
+        out, total = np.empty((len(states), self.dimension)), np.empty(len(states))
+        if len(states) == 0:
+            return out, total
+        branches = list(policy.branches(states))
+        for begin in range(0, len(states), ROWS_AT_ONCE):
+            rows = slice(begin, begin + ROWS_AT_ONCE)
+            sums = np.zeros((len(states[rows]), len(self.points)))
+            for actions, weights, _ in branches:
+                sums += weights[rows, None] * block(
+                    self.kernel, np.concatenate([states[rows], actions[rows]], axis=1), self.points
+                )
+            out[rows], total[rows] = sums @ self.rotation, sums.sum(axis=1)
+        return out, total
 
 
 def default_kernel(experience: Experience, most: int) -> Kernel:
