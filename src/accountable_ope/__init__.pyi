@@ -23,7 +23,7 @@ from .bounds.diagnosis import diagnose as diagnose
 from .bounds.evaluation import Evaluation as Evaluation
 from .bounds.evaluation import evaluate as evaluate
 from .bounds.interval import Interval as Interval
-from .bounds.logged_value import logged_value as logged_value
+from .bounds.logging_policy import logged_value as logged_value
 from .bounds.monitor import Monitor as Monitor
 from .bounds.selected import bound_rkhs as bound_rkhs
 from .bounds.selected import bound_selected as bound_selected

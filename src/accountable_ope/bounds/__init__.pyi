@@ -23,8 +23,8 @@ from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
 from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
-from .logged_value import LoggedValue as LoggedValue
-from .logged_value import logged_value as logged_value
+from .logging_policy import LoggedValue as LoggedValue
+from .logging_policy import logged_value as logged_value
 from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bounds.cross_fitted import CrossFittedInterval
-from ..bounds.logged_value import LoggedValue
+from ..bounds.logging_policy import LoggedValue
 from ..problem.statements import texts
 from .document import Document, finite_or_none
 
