@@ -332,7 +332,7 @@ def _doubts(data: Transitions, groups: _Groups, share: float, unlogged: float) -
         text = f"{why}, so {groups.many} blocks of rows stand for independent parts: what lasts longer than a block is not seen."
         found.append(doubt("blocks", text, ("blocks", groups.many)))
     if known is not None and known < FEW_EPISODES:
-        text = f"{known} {plural(known, 'episode is', 'episodes are')} few for a limit of many: coverage was measured from 20 on."
+        text = f"{known} {plural(known, 'episode is', 'episodes are')} few for a limit of many episodes."
         found.append(doubt("few-episodes", text, ("episodes", known)))
     if share > LARGE_SHARE:
         text = f"One row has {100 * share:.0f}% of the squared error: the interval hangs on it, and on what was missed by chance."
