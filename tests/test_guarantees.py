@@ -292,9 +292,26 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         lambda asked: anderson_rubin_interval(asked.problem, features=FEATURES, kernel=KERNEL),
         ASYMPTOTIC,
     ),
+    "cross_fitted_interval": (lambda asked: aope.cross_fitted_interval(asked.problem, features=FEATURES), ASYMPTOTIC),
 }
 
 OTHERS = {
+    ("cross_fitted_interval", "many episodes, a kernel"): (
+        lambda _: aope.cross_fitted_interval(
+            aope.Problem(MDP.sample(np.random.default_rng(0), trajectories=12, length=5), MDP.starts, MDP.policy, FACTS),
+            kernel=KERNEL,
+        ),
+        {"endless", "fixed-starts"},
+    ),
+    ("logged_value", "cut off"): (lambda _: aope.logged_value(DATA, assumptions=FACTS), {"endless", "truncated"}),
+    ("logged_value", "horizon"): (
+        lambda _: aope.logged_value(DATA, assumptions=replace(FACTS, horizon=10)),
+        {"horizon", "terminates"},
+    ),
+    ("logged_value", "the end pays"): (
+        lambda _: aope.logged_value(UNPAID, assumptions=replace(FACTS, terminal_reward=True)),
+        {"terminal-reward", "terminates", "truncated"},
+    ),
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
     ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
     ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),
@@ -363,7 +380,7 @@ def applying(result: str, name: str) -> set[str]:
     if (result, name) in OTHERS:
         return OTHERS[result, name][1]
     found = set(CASES[name].applies)
-    if result == "sandwich_interval" and name != "sample":
+    if result in ("sandwich_interval", "cross_fitted_interval") and name != "sample":
         found.add("fixed-starts")  # the start distribution is given
     return found
 
@@ -423,7 +440,14 @@ def test_a_circumstance_is_named_where_it_is_needed():
 def test_every_result_with_a_guarantee_is_on_the_page():
     """Public functions that return something with premises; those that only lead to one are named by it."""
     known = {name.split(".")[0] for name in listed()}
-    public = {name for name in dir(aope) if name.startswith("bound_")} | {"diagnose", "correct", "study", "Monitor", "Evaluation"}
+    public = {name for name in dir(aope) if name.startswith("bound_")} | {
+        "diagnose",
+        "correct",
+        "study",
+        "Monitor",
+        "Evaluation",
+        "logged_value",
+    }
     public |= {name for name in dir(aope.bounds) if name.startswith("bound_") or name.endswith("_interval")}
     public |= {name for name in aope.baselines.__all__ if name.startswith("importance_")}
     assert public <= known | {"Study"}, public - known

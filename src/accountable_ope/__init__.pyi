@@ -18,10 +18,12 @@ from . import verification as verification
 # bounds
 from .bounds.average_reward import bound_average_reward as bound_average_reward
 from .bounds.correction import correct as correct
+from .bounds.cross_fitted import cross_fitted_interval as cross_fitted_interval
 from .bounds.diagnosis import diagnose as diagnose
 from .bounds.evaluation import Evaluation as Evaluation
 from .bounds.evaluation import evaluate as evaluate
 from .bounds.interval import Interval as Interval
+from .bounds.logging_policy import logged_value as logged_value
 from .bounds.monitor import Monitor as Monitor
 from .bounds.selected import bound_rkhs as bound_rkhs
 from .bounds.selected import bound_selected as bound_selected

@@ -25,6 +25,8 @@ def intervals():
         monitor.update(DATA),
         aope.bounds.sandwich_interval(PROBLEM, **CHOICES),
         aope.bounds.anderson_rubin_interval(PROBLEM, **CHOICES),
+        aope.cross_fitted_interval(PROBLEM, **CHOICES),
+        aope.logged_value(PROBLEM),
         aope.baselines.importance_sampling_interval(
             DATA, MDP.policy, behavior=np.full(len(DATA), 1 / 3), discount=0.6, reward_range=(0, 1), horizon=50
         ),

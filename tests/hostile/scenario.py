@@ -237,6 +237,8 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     bounds.bound_by_finite_features(asked, features=aope.RandomFourier(3), coefficient_variance=1.0, **plain)
     bounds.sandwich_interval(asked, **common)
     bounds.anderson_rubin_interval(asked, **common, draws=50)
+    aope.cross_fitted_interval(asked, features=common["features"], kernel=common["kernel"], delta=0.1, folds=2, landmarks=3)
+    aope.logged_value(data, discount=0.6, reward_range=(0.0, 1.0), delta=0.1)
 
 
 def _statistics(asked: Any, phi: Any, kernel: Any, tiles: Any) -> None:

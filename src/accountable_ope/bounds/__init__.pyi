@@ -6,6 +6,8 @@ from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction
 from .correction import CorrectionStatus as CorrectionStatus
 from .correction import correct as correct
+from .cross_fitted import CrossFittedInterval as CrossFittedInterval
+from .cross_fitted import cross_fitted_interval as cross_fitted_interval
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import Verdict as Verdict
 from .diagnosis import diagnose as diagnose
@@ -21,6 +23,8 @@ from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
 from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
+from .logging_policy import LoggedValue as LoggedValue
+from .logging_policy import logged_value as logged_value
 from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport

@@ -15,12 +15,13 @@ With K the kernel matrix of the rows, M = K / n^2, D = diag(K), thetahat the min
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
+from ..problem.policy import at_start
 from ..problem.problem import Problem
 from ..problem.statements import Statement, premise
 from ..statistics.bellman import BellmanSystem
@@ -85,3 +86,27 @@ def normalized_ends(lower: float, upper: float, discount: float) -> tuple[float,
     """The ends on the scale of one reward."""
     scale = normalizer(discount)
     return (scale * lower, scale * upper)
+
+
+def start_error(problem: Problem, q: Callable[[FloatArray], FloatArray] | None, values: FloatArray | None) -> float:
+    """The standard error of the mean of V over sampled start states, or over sampled actions at known ones; 0 where all is known.
+
+    q: Q of points (s, a), for sampled actions; values: V at every start state, for sampled states.
+    """
+    if problem.start_is_exact:
+        return 0.0
+    starts = problem.starts
+    if not starts.exact:
+        assert values is not None
+        columns, weights = values[:, None], np.ones(1)
+    elif q is None:
+        raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
+    else:
+        branches = at_start(problem.policy).branches(starts.states)
+        columns = np.array([q(np.concatenate([starts.states, branch.actions], axis=1)) for branch in branches])
+        weights = starts.weights
+    if len(columns) < 2:
+        raise InvalidInput(
+            "At least two sampled start states, or actions per state, are needed to see how far they differ. Got 1."
+        )
+    return math.sqrt(float(weights**2 @ np.var(columns, axis=0, ddof=1)) / len(columns))

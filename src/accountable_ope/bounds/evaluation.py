@@ -28,10 +28,8 @@ from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
 from .ends import ClassEnds, class_ends, single_threaded
 from .interval import Interval, Setting, clip, hull
-from .members import UNDECLARED_NORM as UNDECLARED_NORM
 from .members import class_member
-from .unfit import check_asked
-from .unfit import refuse_unfit as refuse_unfit
+from .unfit import check_asked, refuse_unfit
 
 if TYPE_CHECKING:
     from .correction import Correction

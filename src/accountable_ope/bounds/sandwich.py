@@ -6,11 +6,8 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
 from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, expected_features
-from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
@@ -29,7 +26,7 @@ from ..radii.premises import (
     reward_premise,
 )
 from ..validation import FloatArray, probability_level
-from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
+from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends, start_error
 from .evaluation import Evaluation, evaluate
 from .interval import clip
 
@@ -147,15 +144,15 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
     check_class(evaluation.classes, problem)
     ranges, count = problem.ranges, len(problem.data)
     theta, weights, condition, unseen = least_loss_solution(statistic, system.objective)
-    estimate, standard_error, start_error = math.nan, math.inf, math.nan
+    estimate, standard_error, of_starts = math.nan, math.inf, math.nan
     unclipped = (-math.inf, math.inf)
     if weights is not None:
         u = system.residuals @ weights
         g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
         of_rows = math.sqrt(float(g**2 @ system.residuals_at(theta) ** 2))
-        start_error = _start_error(problem, evaluation.classes[0], theta)
+        of_starts = _start_error(problem, evaluation.classes[0], theta)
         # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
-        standard_error = math.hypot(of_rows, start_error)
+        standard_error = math.hypot(of_rows, of_starts)
         estimate = float(system.objective @ theta)
         reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
@@ -184,7 +181,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         unclipped=unclipped,
         status=status,
         delta=delta,
-        start_error=start_error,
+        start_error=of_starts,
         condition=condition,
         unseen=unseen,
         count=count,
@@ -193,24 +190,14 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
 
 
 def _start_error(problem: Problem, function_class: FunctionClass, theta: FloatArray) -> float:
-    """The standard error of the mean of V_thetahat over sampled start states, or over sampled actions at known ones."""
+    """That of V_thetahat; a constant does not vary."""
     if problem.start_is_exact:
         return 0.0
-    starts, policy, phi = problem.starts, at_start(problem.policy), function_class.feature_map
-    slopes = theta[: function_class.dimension]  # a constant does not vary
-    if not starts.exact:
-        if phi is None:
-            rows = function_class.columns(problem.experience).start
-        else:
-            rows = expected_features(phi, starts.states, policy)
-        values, weights = (rows @ slopes)[:, None], np.ones(1)
-    elif phi is None:
-        raise InvalidInput("`features` Precomputed hide how far sampled actions at the start states differ: give a feature map.")
+    starts, phi, slopes = problem.starts, function_class.feature_map, theta[: function_class.dimension]
+    if starts.exact:
+        return start_error(problem, None if phi is None else lambda points: phi(points) @ slopes, None)
+    if phi is None:
+        rows = function_class.columns(problem.experience).start
     else:
-        points = [np.concatenate([starts.states, branch.actions], axis=1) for branch in policy.branches(starts.states)]
-        values, weights = np.array([phi(each) @ slopes for each in points]), starts.weights
-    if len(values) < 2:
-        raise InvalidInput(
-            "At least two sampled start states, or actions per state, are needed to see how far they differ. Got 1."
-        )
-    return math.sqrt(float(weights**2 @ np.var(values, axis=0, ddof=1)) / len(values))
+        rows = expected_features(phi, starts.states, at_start(problem.policy))
+    return start_error(problem, None, rows @ slopes)

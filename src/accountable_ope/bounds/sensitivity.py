@@ -29,9 +29,11 @@ from ..radii.plan import Plan
 from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level, vector, whole
-from .evaluation import UNDECLARED_NORM, Evaluation, evaluate, refuse_unfit
+from .evaluation import Evaluation, evaluate
 from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter, Prefix, RowsNeeded, RowsOutcome
 from .interval import Interval
+from .members import UNDECLARED_NORM
+from .unfit import refuse_unfit
 
 TINY = 1e-6
 """Norms and misfits below this share of the values count as none."""
