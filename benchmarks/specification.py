@@ -58,7 +58,9 @@ class TableFeatures:
         return self.table[points[:, 0].astype(int) * ACTIONS + np.rint(points[:, 1]).astype(int)]
 
 
-def sample_of(data: Transitions, starts: StartStates, policy: Policy, features: Features, discount: float, kernel: Kernel) -> Sample:
+def sample_of(
+    data: Transitions, starts: StartStates, policy: Policy, features: Features, discount: float, kernel: Kernel
+) -> Sample:
     """The Bellman system of a class."""
     system = bellman_system(Experience(data, starts, policy, discount), features)
     return Sample(system.points, system.residuals, system.target, kernel)

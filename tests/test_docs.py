@@ -56,7 +56,7 @@ def nearly(expected: str, got: str) -> bool:
 def as_printed(expected: str, got: str) -> bool:
     digits = expected.split("e")[0].lstrip("-").replace(".", "").lstrip("0")
     unit = float(expected) / float(digits) if digits and float(expected) else 0.0
-    return expected == got or len(digits) >= 3 and abs(float(got) - float(expected)) <= 1.5 * abs(unit)
+    return expected == got or (len(digits) >= 3 and abs(float(got) - float(expected)) <= 1.5 * abs(unit))
 
 
 def run_python(code: str, namespace: dict, page: Path) -> str:

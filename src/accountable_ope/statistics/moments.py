@@ -1,7 +1,7 @@
 """Moments against which a class is tested: functions of (s, a) with which residuals of the true Q are uncorrelated.
 
-psi(x) = K(L, L)^{-1/2} K(L, x) for landmarks L among the rows, so that Psi Psi' is about the kernel matrix. All sums over rows are
-made block by block: O(n D) work in exponentials, O(D^2) memory.
+psi(x) = K(L, L)^{-1/2} K(L, x) for landmarks L among the rows, so that Psi Psi' is about the kernel matrix. All sums over rows
+are made block by block: O(n D) work in exponentials, O(D^2) memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Does the class contain Q? A test of the premise that everything else rests on; asymptotic, and no guarantee.
 
 If Q = phi'theta for some theta, the residuals eps = v - Z theta have mean 0 given what came before, so they are uncorrelated with
-every function of (s, a). A fit takes up as many such moments as the class has coefficients; what is left of them, C'Psi'e with C a
-basis of the complement of range(Psi'Z), does not depend on the fit and is about normal with covariance C'Psi' diag(eps^2) Psi C.
+every function of (s, a). A fit takes up as many such moments as the class has coefficients; what is left of them, C'Psi'e with C
+a basis of the complement of range(Psi'Z), does not depend on the fit and is about normal with covariance
+C'Psi' diag(eps^2) Psi C.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..validation import FloatArray, matrix, vector
-from .moments import FLAT, Landmarks, Moments, landmarks
+from .moments import FLAT, Moments, landmarks
 from .weighted_chi_square import weighted_chi_square_tail
 
 FEWEST_ROWS = 50
