@@ -51,6 +51,7 @@ class Component:
     p_value: float
 
 
+@checked
 @dataclass(frozen=True)
 class SpecificationTest:
     """Whether residuals of the best fit of a class are chance alone.
@@ -61,6 +62,12 @@ class SpecificationTest:
         At several bandwidths; empty where the class cannot be tested.
     reason : str
         Why it cannot; empty where it can.
+
+    Examples
+    --------
+    >>> from accountable_ope.statistics import SpecificationTest
+    >>> SpecificationTest(reason="40 rows are too few: a test needs at least 50.").tested
+    False
     """
 
     components: tuple[Component, ...] = ()

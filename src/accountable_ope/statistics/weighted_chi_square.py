@@ -15,7 +15,7 @@ NEGLIGIBLE = 1e-10
 NEAR_THE_MEAN = 1e-4
 """So near to the mean, relative to it, the formula of the saddle point is 0 / 0."""
 HOPELESS = 1e6
-"""So many times the mean, the tail is 0 in floating point, whatever the weights."""
+"""So many times the mean, the tail is 0 in floating point, whatever the weights; at so small a share of it, nearly 1."""
 
 
 @checked
@@ -53,8 +53,8 @@ def weighted_chi_square_tail(value: float, weights: ArrayLike) -> float:
     mean, squares = float(w.sum()), float(w @ w)
     if len(w) == 1:
         return float(chdtrc(1, q))
-    if q > mean * HOPELESS:
-        return 0.0
+    if not mean / HOPELESS < q < mean * HOPELESS:
+        return 1.0 if q < mean else 0.0
     if abs(q - mean) < NEAR_THE_MEAN * mean:
         return float(chdtrc(mean**2 / squares, q * mean / squares))  # two moments of a chi-square, good near the mean
     t = _saddle_point(q, w)
