@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..problem.statements import Status
 from ..programs.certificate import Certificate
 from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
@@ -157,6 +158,7 @@ def _differences(interval: Interval, proved: Verification) -> list[str]:
         "estimand": interval.estimand == ("Value" if setting.average is None else "Average reward") + " of the target policy",
         "delta": interval.radius.delta == interval.split.kernel,
         "loss": interval.radius.loss is radius_rule(interval.radius.name).loss,
+        "outcome": interval.outcome is not Status.DOUBTED,  # that is a status, told from the doubts
         "premises": interval.premises == proved.premises,
     }
     wrong = [name for name, same in facts.items() if not same]
