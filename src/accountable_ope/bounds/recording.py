@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..problem.statements import Status
 from ..programs.certificate import Certificate
 from ..programs.constraint import Constraint, Role
 from ..programs.envelope import Steps
@@ -62,7 +63,7 @@ def record_of(interval: Interval) -> Record:
         classes=tuple(_class_record(part) for part in interval.certificates),
         result=ResultRecord(interval.lower, interval.upper, interval.unclipped, interval.status.name, interval.start_error),
         premises=tuple(PremiseRecord(each.name, each.text) for each in interval.premises),
-        doubts=tuple(PremiseRecord(each.name, each.text) for each in interval.doubts),
+        doubts=tuple(PremiseRecord(each.statement.name, each.text) for each in interval.doubts),
         remarks=tuple(PremiseRecord(each.name, each.text) for each in interval.remarks),
         steps=tuple(PremiseRecord(each.name, each.text) for each in setting.steps),
     )
@@ -104,6 +105,8 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         least_loss=part.least_loss,
         least_misfit=part.least_misfit,
         chance_loss=part.chance_loss,
+        specification=part.specification,
+        norm_test=part.norm_test,
         identification=math.nan if tightening is None else tightening.identification,
         last_rate=math.nan if tightening is None else tightening.rate,
     )
@@ -158,6 +161,7 @@ def _differences(interval: Interval, proved: Verification) -> list[str]:
         "estimand": interval.estimand == ("Value" if setting.average is None else "Average reward") + " of the target policy",
         "delta": interval.radius.delta == interval.split.kernel,
         "loss": interval.radius.loss is radius_rule(interval.radius.name).loss,
+        "outcome": interval.outcome is not Status.DOUBTED,  # that is a status, told from the doubts
         "premises": interval.premises == proved.premises,
     }
     wrong = [name for name, same in facts.items() if not same]

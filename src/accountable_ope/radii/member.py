@@ -11,6 +11,7 @@ from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.description import Description
 from ..programs.constraint import Constraint
 from ..statistics.bellman import BellmanSystem
+from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
 from .no_cut import NoCut
@@ -63,6 +64,8 @@ class Member:
         Rates and weights that were fixed for other assumptions on the same data; None: those of these assumptions.
     row_ranges : array (n,) or None
         |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
+    examiner : Examiner or None
+        Tests the class when asked; None where its rows say nothing of whether it contains Q.
     scale : RowScale or None
         The factors u_i of the rows of the statistic, as earlier rows chose them; None: no factors.
     """
@@ -87,6 +90,7 @@ class Member:
     declared_width: float | None = None
     plan: Plan | None = None
     row_ranges: FloatArray | None = None
+    examiner: Examiner | None = None
     scale: RowScale | None = None
 
     def __repr__(self) -> str:
@@ -101,6 +105,11 @@ class Member:
     def largest_scaled(self) -> float | None:
         """No u_i |eps_i| was possible beyond this when the factors were chosen; None: no factors."""
         return None if self.scale is None else self.scale.largest
+
+    @property
+    def tests(self) -> ClassTests:
+        """Of the class and of the norm bound, where one was declared rather than followed from something else."""
+        return ClassTests(self.examiner, self.norm if isinstance(self.norm, float) and not self.note else None)
 
     @property
     def residual_gap(self) -> float:
