@@ -185,9 +185,11 @@ def corrected_returns(
         Whole episodes in the order of generation, at least 8; each row begins where the one before it in its episode ended.
     policy : Policy
         The target policy, over a finite action set.
-    behavior, discount, reward_range, horizon, terminal_reward
+    behavior : array, Policy or None
         As in `episode_returns`.
     estimator : DoublyRobust, optional
+    discount, reward_range, horizon, terminal_reward
+        As in `episode_returns`.
     refit : bool
         Whether the fit is made again. Then samples depend on those before, though their means do not.
 
