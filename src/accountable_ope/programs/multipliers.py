@@ -59,6 +59,7 @@ def maximize_dual(
     absolute_gap: float = 0.0,
     rows: ActiveRows | None = None,
     beyond: float = math.inf,
+    centering: float = 0.25,
 ) -> DualSolution | None:
     """The best Lagrangian lower bound of `objective` over the constraints.
 
@@ -76,6 +77,8 @@ def maximize_dual(
         More constraints, of rank one.
     beyond : float
         A bound above this proves all that is wanted: over an empty set it would grow without end.
+    centering : float
+        How near the path is enough, in units of the gap: the nearer, the better multipliers tell which rows count.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def maximize_dual(
         raise InvalidInput(f"`start` must have a multiplier per constraint ({wanted}, at least 1). Got {len(start)}.")
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _climb(_Program(objective, constraints, rows), start, _Enough(relative_gap, absolute_gap, beyond))
+        return _climb(_Program(objective, constraints, rows), start, _Enough(relative_gap, absolute_gap, beyond, centering))
 
 
 class _Enough(NamedTuple):
@@ -105,6 +108,7 @@ class _Enough(NamedTuple):
     relative_gap: float
     absolute_gap: float
     beyond: float
+    centering: float
 
     def gap(self, current: Lagrangian) -> float:
         """By how much it may be off."""
@@ -161,8 +165,7 @@ def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolutio
     determinant = not program.convex()
     span = _Span(program.constraints, program.rows) if determinant else None
     degree = len(program) + (len(program.objective.a) if determinant else 0)
-    # Rows that do not count are told by their multipliers, which are small near the path alone; without rows a bound is enough.
-    near, stalled = 1.0 if program.rows is not None else max(1.0, 0.25 * degree), 0
+    near, stalled = max(1.0, enough.centering * degree), 0
     for _ in range(NEWTON_STEPS):
         if best.bound > enough.beyond:
             break

@@ -37,8 +37,11 @@ REFINEMENTS = 3
 BROKEN = 1e-4
 """A row counts as broken beyond this share of its span."""
 
-EXACT, ROUGH = 1e-4, 2e-3
+EXACT, ROUGH = 5e-4, 5e-3
 """Ends are found up to this share of their distance at last, and on the way."""
+
+CENTERED = 0.1
+"""On the way, so near the path of the multipliers is enough, in units of the gap."""
 
 STALLED = 0.005
 """Two rounds that bring the ends nearer by less than this share are the last."""
@@ -82,7 +85,7 @@ class _Hints:
 class _Setting:
     """What a round begins with: the set, its squared envelopes, a point of small loss, and boxes at rows, if any.
 
-    enough: what changes an end by no more than this is not looked for.
+    enough: what changes an end by no more than this is not looked for. centering: how near the path of multipliers is enough.
     """
 
     feasible: ConstraintSet
@@ -91,6 +94,7 @@ class _Setting:
     enough: float = 0.0
     rows: KnownBoxes | None = None
     boxes: tuple[Constraint, ...] = ()
+    centering: float = CENTERED
 
     @classmethod
     def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, enough: float) -> _Setting:
@@ -117,7 +121,12 @@ def tighten(
     for number in range(rounds):
         setting = _Setting.of(feasible, known, inside, ROUGH * widths[-1])
         solved = [_solve(Quadratic.linear(c), setting, hint=hints.ends[k]) for k, c in enumerate(goals)]
-        widths.append(_keep(best, goals, solved, inside))
+        size, width = widths[-1], _keep(best, goals, solved, inside)
+        while width < 0.25 * size and None not in solved:  # what was little for ends so far apart is not for these
+            setting, size = replace(setting, enough=ROUGH * width), width
+            solved = [_solve(Quadratic.linear(c), setting, hint=solved[k]) for k, c in enumerate(goals)]
+            width = _keep(best, goals, solved, inside)
+        widths.append(width)
         here = [solution for solution in solved if solution is not None]
         rate = here[0].middle[0] if here else 0.0
         history.append(_round(feasible, known))
@@ -132,7 +141,7 @@ def tighten(
         steps.append(step)
         known = shrunk
     if len(here) == 2 and not _crossed(best):  # once more, as exactly as the last width asks for
-        setting = replace(setting, enough=EXACT * widths[-1])
+        setting = replace(setting, enough=EXACT * widths[-1], centering=0.0)
         _keep(best, goals, [_solve(Quadratic.linear(c), setting, hint=here[k]) for k, c in enumerate(goals)], inside)
     upper, lower = best
     if empty is None and upper is not None and lower is not None and _crossed(best):
@@ -221,12 +230,31 @@ def _solve(
             start, index = _first_start(goal, constraints, setting, choices, hint)
         wanted = gap if attempt else max(gap, 1e-3)
         active = None if rows is None or not len(index) else rows.active(index)
-        dual = maximize_dual(goal, constraints, start, relative_gap=wanted, absolute_gap=absolute_gap, rows=active, beyond=beyond)
+        dual = maximize_dual(
+            goal,
+            constraints,
+            start,
+            relative_gap=wanted,
+            absolute_gap=absolute_gap,
+            rows=active,
+            beyond=beyond,
+            centering=0.25 if active is None else setting.centering,
+        )
         if dual is None:
             return best
         found = Weighed.of(dual, index)
         if rows is not None and attempt:
-            found = weigh_rows(goal, constraints, rows, found, gap=wanted, enough=absolute_gap, tolerance=BROKEN, beyond=beyond)
+            found = weigh_rows(
+                goal,
+                constraints,
+                rows,
+                found,
+                gap=wanted,
+                enough=absolute_gap,
+                tolerance=BROKEN,
+                beyond=beyond,
+                centering=setting.centering,
+            )
         solved = _settled(goal, setting, choices, constraints, found)
         gained = math.inf if best is None else solved.dual.bound - best.dual.bound
         if best is None or gained > 0:

@@ -24,10 +24,10 @@ CANDIDATES = 10
 MOST = 64
 """The most rows that are added at once."""
 
-NEAR = 1e-2
+NEAR = 0.15
 """A row stays in the program while it is this near its border, in units of its span, or has a weight that counts."""
 
-SMALL = 1e-6
+SMALL = 0.02
 """A weight that counts is above this share of the largest one."""
 
 SEARCHES = 25
@@ -74,6 +74,7 @@ def weigh_rows(
     searches: int = SEARCHES,
     tolerance: float = 1e-7,
     beyond: float = math.inf,
+    centering: float = 0.0,
 ) -> Weighed:
     """The best lower bound of a goal over quadratics and rows, from a solution with fewer rows: never a worse one.
 
@@ -94,12 +95,21 @@ def weigh_rows(
         first = 1e-3 * max(size, 1e-300) / len(new) / rows.half_squares(new)
         start = np.concatenate([here.multipliers, here.weights, first])
         active = rows.active(index)
-        dual = maximize_dual(goal, constraints, start, relative_gap=gap, absolute_gap=enough, rows=active, beyond=beyond)
+        dual = maximize_dual(
+            goal,
+            constraints,
+            start,
+            relative_gap=gap,
+            absolute_gap=enough,
+            rows=active,
+            beyond=beyond,
+            centering=centering,
+        )
         if dual is None:
             break
         found = Weighed.of(dual, index, search + 1)
         shares = found.weights * rows.half_squares(index)
-        near = rows.part(index).strain(found.theta, found.spread) > -0.5 * NEAR
+        near = rows.part(index).strain(found.theta, found.spread) > -NEAR
         here = found.only((shares > SMALL * shares.max()) | near)
         gained = found.bound - best.bound
         little = little + 1 if gained <= max(enough, LITTLE * (abs(found.bound) + LITTLE * size)) else 0
