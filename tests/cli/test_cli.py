@@ -72,7 +72,7 @@ def test_demo_prints_the_ladder_and_writes_the_report(tmp_path):
         "certified",
         "Tightened in",
         "VACUOUS",
-        "OK",
+        "DOUBTED",
         "finite-sample",
         "Truth (known for this dataset): 1.37",
         "The behavior policy itself, to beat: 0.46",
