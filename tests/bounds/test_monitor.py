@@ -529,6 +529,29 @@ def test_what_was_fixed_at_first_cannot_be_changed(changes, message, tmp_path):
         load_monitor(tmp_path / "state.npz", **changes)
 
 
+def test_policy_and_knowledge_cannot_be_changed_where_only_rows_tell(tmp_path):
+    """A policy that is the same at the start states, and functions of single steps, which have no name."""
+    rng = np.random.default_rng(0)
+    rows = aope.Transitions(rng.integers(0, 2, (60, 1)), rng.integers(0, 2, 60), rng.integers(0, 2, 60), rng.integers(0, 2, (60, 1)))
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), terminates=False)
+    given = {"features": aope.TabularFeatures.grid([[0.0], [1.0]], np.eye(2)), "kernel": aope.Tabular(), "planned": 100}
+
+    def question(probability=0.5, step_range=1.5):
+        policy = aope.DiscretePolicy(lambda s: np.where(s == 0, [[0.5, 0.5]], [[probability, 1 - probability]]), 2)
+        knowledge = aope.StepKnowledge()
+        if step_range is not None:
+            knowledge = aope.StepKnowledge(one_step_range=lambda states, actions: np.full(len(states), step_range))
+        return aope.Question(aope.StartStates([[0.0]]), policy, facts, knowledge)
+
+    monitor = aope.Monitor(question(), **given)
+    monitor.update(rows)
+    monitor.save(tmp_path / "state.npz")
+    assert len(aope.Monitor.load(tmp_path / "state.npz", question(), **given)) == 60
+    for other in (question(probability=0.9), question(step_range=1.2), question(step_range=None)):
+        with pytest.raises(aope.InvalidInput, match="was made with other values of the kernel"):
+            aope.Monitor.load(tmp_path / "state.npz", other, **given)
+
+
 def test_files_that_are_no_states(tmp_path):
     monitor = new_monitor()
     with pytest.raises(aope.InvalidInput, match="nothing to save"):

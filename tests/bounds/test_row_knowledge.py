@@ -282,6 +282,19 @@ def test_a_certificate_holds_what_was_declared(tmp_path):
     assert case.verify(plain, NOTHING).valid and not case.verify(plain, case.full).valid
 
 
+@pytest.mark.parametrize("text", [None, "Given (s, a), chance moves reward plus discounted next value by at most 100."])
+def test_what_a_certificate_says_of_steps_is_what_was_declared(text):
+    """With premises that say the same: only who has the functions can tell, and with them it must be told."""
+    case, record = CASES["chain"], found("chain", "range").record()
+    [said] = record.steps
+    assert case.verify(record, aope.StepKnowledge(one_step_range=case.full.one_step_range)).valid
+    told = () if text is None else (replace(said, text=text),)
+    premises = [each for one in record.premises for each in (told if one == said else (one,))]
+    forged = replace(record, steps=told, premises=tuple(premises))
+    refused = case.verify(forged, aope.StepKnowledge(one_step_range=case.full.one_step_range))
+    assert not refused.valid and "single steps" in refused.message
+
+
 def with_steps(record: Record, **changes: float) -> Record:
     """All that is claimed of steps, in every round, times a number."""
     part = record.classes[0]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import accountable_ope as aope
 from accountable_ope import Assumptions, InvalidInput, Transitions
 from accountable_ope.environments import random_tabular
 from accountable_ope.problem import check_data
@@ -104,3 +105,46 @@ def test_true_declarations_are_never_refused(seed):
     half = 0.5 * (values.min() + values.max())
     with pytest.raises(InvalidInput, match="`value_range`"):
         check_data(mdp.sample_iid(400, rng), Assumptions(0.8, (0, 1), (half, half), reward_noise=False))
+
+
+def asked(data, starts=0.0, **declared):
+    policy = aope.DiscretePolicy(lambda states: np.ones((len(states), 1)), 1)
+    return aope.Problem(data, aope.StartStates([[starts]]), policy, facts(**declared))
+
+
+def test_the_last_step_that_a_horizon_allows_has_ended():
+    """Otherwise its next state has a value; returns alone need no flag there."""
+    columns = ([0.0, 1.0, 0.0], [0, 0, 0], [0.5, 0.5, 0.5], [1.0, 2.0, 1.0])
+    open_end, labels = aope.Transitions(*columns, [False] * 3, [0, 0, 1]), "row 1 is step 2 of one and is not terminated"
+    check_data(open_end, facts(horizon=2))
+    with pytest.raises(InvalidInput, match=labels):
+        asked(open_end, horizon=2)
+    assert asked(aope.Transitions(*columns, [False, True, False], [0, 0, 1]), horizon=2).terminates
+    assert asked(open_end, horizon=3).terminates and asked(aope.Transitions(*columns), horizon=2).terminates
+    with pytest.raises(InvalidInput, match="row 0 is step 1 of one"):
+        asked(aope.Transitions(*columns), horizon=1)
+
+
+def test_start_states_lie_in_the_box_of_all_states():
+    box = ([0.0], [1.0])
+    rows = aope.Transitions([0.0, 1.0], [0, 0], [0.5, 0.5], [1.0, 0.0])
+    assert asked(rows, 1.0, state_box=box).starts_are_fixed
+    with pytest.raises(InvalidInput, match="`start states` must lie in the declared state_box. 1 do not, first .5.0."):
+        asked(rows, 5.0, state_box=box)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-10, 1.0, 1e10])
+def test_contradictions_do_not_depend_on_the_unit(size):
+    same = np.zeros((2, 1))
+    coin = aope.Transitions(same, [0, 0], [0.0, size], same)
+    with pytest.raises(InvalidInput, match="rows 0 and 1 have the same ones"):
+        check_data(coin, Assumptions(0.9, (0, size), reward_noise=False))
+    moved = aope.Transitions(size * np.ones((2, 1)), [0, 0], [0.0, 0.0], 2 * size * np.ones((2, 1)))
+    policy = aope.DiscretePolicy(lambda states: np.ones((len(states), 1)), 1)
+    for reach, refused in ((1.9, True), (2.0, False)):
+        knowledge = aope.StepKnowledge(reach=lambda states, actions, reach=reach: (0 * states, reach * states))
+        if refused:
+            with pytest.raises(InvalidInput, match="`reach` says"):
+                aope.Problem(moved, aope.StartStates([[size]]), policy, facts(), knowledge)
+        else:
+            aope.Problem(moved, aope.StartStates([[size]]), policy, facts(), knowledge)

@@ -14,7 +14,7 @@ positive = st.floats(1e-3, 1e3)
 @given(st.lists(st.one_of(positive, st.just(np.inf), st.just(0.0)), min_size=2, max_size=200), st.integers(0, 2**32 - 1))
 def test_no_step_is_larger_than_what_the_first_rows_chose(ranges, seed):
     ranges = np.array(ranges)
-    found = row_scale(ranges, None)
+    found = row_scale(ranges)
     if found is None:
         return
     used = found.factors > 0
@@ -26,18 +26,17 @@ def test_no_step_is_larger_than_what_the_first_rows_chose(ranges, seed):
     # Later ranges decide their own factors alone.
     others = ranges.copy()
     others[found.earlier :] = np.random.default_rng(seed).permutation(others[found.earlier :])
-    again = row_scale(others, None)
+    again = row_scale(others)
     assert again is not None and (again.largest, again.earlier) == (found.largest, found.earlier)
     same = others == ranges
     np.testing.assert_array_equal(again.factors[same], found.factors[same])
 
 
-def test_blocks_begin_with_episodes_and_nothing_is_chosen_from_nothing():
+def test_nothing_is_chosen_from_nothing():
     ranges = np.linspace(1.0, 2.0, 100)
-    assert row_scale(ranges, np.repeat(np.arange(10), 10)).earlier == 10
-    assert row_scale(ranges, None).earlier == 5
-    assert row_scale(np.full(100, np.inf), None) is None
-    assert row_scale(np.ones(1), None) is None
+    assert row_scale(ranges).earlier == 5
+    assert row_scale(np.full(100, np.inf)) is None
+    assert row_scale(np.ones(1)) is None
 
 
 def test_factors_stay_while_data_grow():
@@ -52,3 +51,18 @@ def test_factors_stay_while_data_grow():
         prepared = aope.evaluate(problem, features=grid, kernel=aope.Tabular())
         scales.append(prepared.bound("certified", planned=600).certificates[0].constraints.evidence[0].scale[:200])
     np.testing.assert_array_equal(*scales)
+
+
+def test_episodes_that_begin_later_decide_no_factor():
+    """A logger that begins an episode, or does not, by what its rows brought would decide afterward whether they count."""
+    mdp, table = chain(4, discount=0.9, slip=0.2), np.tile([0.2, 0.8], (4, 1))
+    data, policy = mdp.sample_iid(200, np.random.default_rng(0)), mdp.policy(table)
+    facts = aope.Assumptions(discount=0.9, reward_range=(0, 1), reward_noise=False)
+    features = aope.TabularFeatures.grid(np.arange(4.0), policy.action_vectors)
+    columns, factors = (data.states, data.actions, data.rewards, data.next_states, data.terminated), []
+    for begins in (200, 199, 100):
+        labeled = aope.Transitions(*columns, (np.arange(200) >= begins).astype(int))
+        problem = aope.Problem(labeled, mdp.starts(), policy, facts, mdp.step_knowledge(table))
+        factors.append(aope.evaluate(problem, features=features, kernel=aope.Tabular()).member(0, rescaled=True).scale.factors)
+    np.testing.assert_array_equal(factors[0], factors[1])
+    np.testing.assert_array_equal(factors[0], factors[2])

@@ -67,6 +67,15 @@ FORGERIES: dict[str, tuple[Callable[[], Record], str]] = {
     ),
     "a least loss without a proof": (lambda: with_class(certified(), ball_multiplier=math.nan), "least loss"),
     "a class of few rows": (lambda: replace(certified(), data=replace(certified().data, rows=-400)), "rows"),
+    "ranges of rows that nobody declared": (lambda: with_setting(certified(), row_ranges="0" * 64), "single steps"),
+    "ranges of rows for an average reward": (
+        lambda: with_setting(result("average reward").record(), row_ranges="0" * 64),
+        "average reward",
+    ),
+    "propensities for an average reward": (
+        lambda: with_setting(result("average reward").record(), propensities=True),
+        "average reward",
+    ),
     "no doubts": (lambda: replace(doubted(), doubts=()), "doubts"),
 }
 

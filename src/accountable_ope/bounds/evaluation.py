@@ -284,7 +284,7 @@ class Evaluation:
             scale = plan.scale
         elif rescaled and problem.knowledge.one_step_range is not None:
             relevance = Relevance(self.kernel, system.points, problem.taken_probabilities)
-            scale = row_scale(problem.row_ranges.bounds(), problem.data.episodes, relevance)
+            scale = row_scale(problem.row_ranges.bounds(), relevance)
         if scale is not None:
             system = replace(system, row_scale=scale.factors)
             known = None if plan is None else plan.statistic

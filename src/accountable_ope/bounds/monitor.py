@@ -44,7 +44,10 @@ from .unfit import check_kernel
 PROBES = 32
 """Rows at which kernel and features must have the same values as before when a saved monitor goes on."""
 
-_STORED = ("agreed", "probe", "rows", "actions", "terminated", "pair_gram", "diag_gram", "kernel_error", "looks", "words")
+NEXT_PROBES = 1000
+"""Next states at which the policy must act as it did."""
+
+_STORED = ("agreed", "probe", "known", "rows", "actions", "terminated", "pair_gram", "diag_gram", "kernel_error", "looks", "words")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +184,7 @@ class Monitor:
         arrays: dict[str, Any] = {
             "agreed": np.array(self._agreed()),
             "probe": self._probe(data),
+            "known": np.array(self._known(data)),
             "rows": np.column_stack([data.rewards, data.states, data.next_states]),
             "actions": data.actions,
             "terminated": data.terminated,
@@ -215,7 +219,10 @@ class Monitor:
                 f"{old}. Got {new}" for old, new in zip(arrays["agreed"].tolist(), monitor._agreed(), strict=True) if old != new
             ]
             if not changes and not monitor._restore(arrays):
-                changes = ["other values of the kernel, the features, the actions' vectors or the policy at the start states"]
+                changes = [
+                    "other values of the kernel, the features, the actions' vectors or the policy, or with something else that "
+                    "is known of single steps"
+                ]
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
         if changes:
@@ -246,8 +253,26 @@ class Monitor:
         ]
         return np.concatenate([part.ravel() for part in parts])
 
+    def _known(self, data: Transitions) -> str:
+        """What was declared of single steps, by its values at all rows; nothing where nothing was."""
+        return self.question.on(data).row_ranges.sha256 if self.question.knowledge.given else ""
+
+    def _acts_as_before(self, data: Transitions, after: Sequence[FloatArray]) -> bool:
+        """Whether the policy gives the features at next states that it gave; drawn actions are not drawn again."""
+        if not self.question.policy.exact:
+            return True
+        live = np.flatnonzero(~data.terminated)
+        rows = live[:: 1 + len(live) // NEXT_PROBES]
+        if not len(rows):
+            return True
+        try:
+            found = [expected_features(each, data.next_states[rows], self.question.policy) for each in self.features]
+        except InvalidInput:  # a table of probabilities at the states of new rows need not hold old ones
+            return True
+        return all(np.allclose(old[rows], new, rtol=1e-9, atol=1e-12) for old, new in zip(after, found, strict=True))
+
     def _restore(self, arrays: dict[str, Any]) -> bool:
-        """Take over a saved state; whether kernel, features and policy have the values that they had."""
+        """Take over a saved state; whether kernel, features, policy and what is known of steps have the values that they had."""
         rows, many = arrays["rows"], range(len(self.features))
         width = (rows.shape[1] - 1) // 2
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
@@ -260,7 +285,8 @@ class Monitor:
         if not fits or sums.pair_gram.shape != (size, size) or not looks or looks[-1].count != len(data):
             raise ValueError("its arrays do not fit together")
         self._taken, self._looks = _Taken(data, here, after, sums), looks
-        return np.allclose(arrays["probe"], self._probe(data), rtol=1e-9, atol=1e-12)
+        same = np.allclose(arrays["probe"], self._probe(data), rtol=1e-9, atol=1e-12)
+        return bool(same) and str(arrays["known"]) == self._known(data) and self._acts_as_before(data, after)
 
 
 def read_history(path: str | os.PathLike[str]) -> tuple[Look, ...]:

@@ -24,6 +24,7 @@ from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
 from ..radii.plan import Plan
+from ..radii.premises import Asked
 from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.estimates import AnyQ
@@ -172,6 +173,8 @@ def _against_data(
         problem = Problem(data, starts, policy, facts, log.knowledge, setting.propensities)
         if (problem.row_ranges.sha256 if log.knowledge.given else None) != setting.row_ranges:
             return "what was declared of single steps is something else than in the certificate"
+        if [(each.name, each.text) for each in record.steps] != [(each.name, each.text) for each in Asked.of(problem).steps]:
+            return "what it says of single steps is not what was declared"
         if (problem.start_is_exact, problem.effective_starts) != (setting.start_is_exact, setting.effective_starts):
             return "the start states are not known as exactly as the certificate says"
         if problem.terminates != setting.terminates:

@@ -113,7 +113,8 @@ def check_steps(data: Transitions, starts: StartStates, rows: RowRanges) -> None
 
 
 def _check_reach(data: Transitions, reach: Boxes) -> None:
-    slack = ROUNDING * np.maximum(1.0, np.abs(data.next_states))
+    size = np.maximum(np.abs(data.next_states), np.abs(data.states).max(axis=0))
+    slack = ROUNDING * np.max([size, *(np.where(np.isfinite(side), np.abs(side), 0.0) for side in reach)], axis=0)
     row = _first((data.next_states < reach.low - slack) | (data.next_states > reach.high + slack))
     if row is not None:
         sides = ", ".join(f"[{low:g}, {high:g}]" for low, high in zip(reach.low[row], reach.high[row], strict=True))
@@ -252,6 +253,28 @@ def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
         )
 
 
+def check_ends(data: Transitions, horizon: int) -> None:
+    """Raise where an episode has as many rows as the horizon allows and goes on: its last next state would have a value.
+
+    What looks at returns alone may leave the flag to the horizon. Without labels, single steps are all that is known of episodes.
+    """
+    labels = np.arange(len(data)) if data.episodes is None else data.episodes
+    last = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+    np.maximum.at(last, labels, np.arange(len(data)))
+    goes_on = (np.bincount(labels) >= horizon) & ~data.terminated[last]
+    if goes_on.any():
+        raise InvalidInput(
+            f"`horizon` says that every episode ends within {horizon} steps, but row {int(last[np.argmax(goes_on)])} is step "
+            f"{horizon} of one and is not terminated. If nothing is paid after it, it must be."
+        )
+
+
+def check_starts(starts: StartStates, assumptions: Assumptions) -> None:
+    """Raise where a start state lies outside the declared box of states."""
+    if assumptions.state_box is not None:
+        _refuse_outside("start states", starts.states, *map(np.array, assumptions.state_box))
+
+
 def check_box(data: Transitions, box: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
     """Raise where a state lies outside the declared box."""
     lows, highs = np.array(box[0]), np.array(box[1])
@@ -259,7 +282,11 @@ def check_box(data: Transitions, box: tuple[tuple[float, ...], tuple[float, ...]
         raise InvalidInput(f"`state_box` has {len(lows)} dimensions, states have {data.states.shape[1]}.")
     live = ~data.terminated
     for name, states in (("states", data.states), ("next_states", data.next_states[live])):
-        outside = ((states < lows) | (states > highs)).any(axis=1)
-        if outside.any():
-            where = states[int(np.argmax(outside))].tolist()
-            raise InvalidInput(f"`{name}` must lie in the declared state_box. {int(outside.sum())} do not, first {where}.")
+        _refuse_outside(name, states, lows, highs)
+
+
+def _refuse_outside(name: str, states: FloatArray, lows: FloatArray, highs: FloatArray) -> None:
+    outside = ((states < lows) | (states > highs)).any(axis=1)
+    if outside.any():
+        where = states[int(np.argmax(outside))].tolist()
+        raise InvalidInput(f"`{name}` must lie in the declared state_box. {int(outside.sum())} do not, first {where}.")

@@ -11,7 +11,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
-from .contradictions import check_data, check_steps, may_end
+from .contradictions import check_data, check_ends, check_starts, check_steps, may_end
 from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
 from .propensities import propensity_weights, taken_probabilities
@@ -201,6 +201,9 @@ class Problem:
         object.__setattr__(self, "assumptions", question.assumptions)
         check_data(self.data, self.assumptions)
         _ = self.experience  # shapes that do not fit are found before any work
+        check_starts(self.starts, self.assumptions)
+        if self.assumptions.horizon is not None:
+            check_ends(self.data, self.assumptions.horizon)
         if self.knowledge.given:
             check_steps(self.data, self.starts, self.row_ranges)
         _ = self.propensity_weights  # and so is what is missing for weights

@@ -165,7 +165,7 @@ class Transitions:
     def reward_conflict(self) -> tuple[int, int] | None:
         """Two rows with the same state and action that pay differently; None where there are none."""
         before = self.same_pair
-        differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.maximum(1.0, np.abs(self.rewards))
+        differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.abs(self.rewards).max()
         return (int(before[np.argmax(differs)]), int(np.argmax(differs))) if differs.any() else None
 
     def rows(self, chosen: slice | BoolArray | IntArray) -> Transitions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels.kernel import Kernel, block
-from ..validation import FloatArray, IntArray, frozen
+from ..validation import FloatArray, frozen
 
 FIRST_SHARE = 0.05
 """The share of the rows that choose B and do not count."""
@@ -64,19 +64,16 @@ class Relevance:
         return np.asarray(probabilities / np.maximum(near, 1 / count) ** 1.5)
 
 
-def row_scale(ranges: FloatArray, episodes: IntArray | None, relevance: Relevance | None = None) -> RowScale | None:
+def row_scale(ranges: FloatArray, relevance: Relevance | None = None) -> RowScale | None:
     """The factors for these ranges of the rows, or None where the first rows leave nothing to choose.
 
     Ranges of 0 need no factor: the residual of such a row is 0 at the true Q.
 
     relevance: how much the value depends on a row, as states and actions of the first rows tell. Nothing that is guaranteed rests
-    on it, nor on the choice of B, which sees ranges and relevance of the first rows alone.
+    on it, nor on the choice of B, which sees ranges and relevance of the first rows alone. How many these are is decided by the
+    number of rows and nothing else: where they end with an episode, a row would count or not by whether one begins after it.
     """
     earlier = max(int(FIRST_SHARE * len(ranges)), 1)
-    if episodes is not None:
-        begins = np.flatnonzero(np.diff(episodes, prepend=episodes[0] - 1))
-        later = begins[begins >= earlier]
-        earlier = int(later[0]) if len(later) else earlier
     kept = np.isfinite(ranges[:earlier]) & (ranges[:earlier] > 0)
     first = ranges[:earlier][kept]
     if not len(first) or earlier >= len(ranges):

@@ -14,6 +14,9 @@ from ..radii.registry import Approach, LossKind, RadiusRule
 from .facts import ClassFacts
 from .record import ClassRecord, Record, Refuted
 
+STEP_PREMISES = ("terminal-region", "reach", "one-step-range")
+"""What can be declared of single steps."""
+
 VALUE, AVERAGE = "Value of the target policy", "Average reward of the target policy"
 
 
@@ -33,9 +36,12 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
         require(rule.loss is LossKind.V and not silent, "its radius says nothing about what coordinates miss")
         require(_nonnegative(record) and isinstance(facts.norm_bound, float), "nothing limits what coordinates miss")
     if average is not None:
-        plain = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows)
+        plain = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows or setting.propensities)
         require(plain and setting.kernel_chosen and setting.start_is_exact, "an average reward has no such setting")
+        require(setting.row_ranges is None and not record.steps, "nothing is declared of single steps for an average reward")
         return
+    require((setting.row_ranges is not None) == bool(record.steps), "its ranges of rows do not fit what it says of single steps")
+    require(all(each.name in STEP_PREMISES for each in record.steps), "it says something of single steps that cannot be declared")
     if facts.horizon is not None or facts.terminal_reward or facts.terminates is True:
         require(setting.terminates, "episodes end, and it says that no state is terminal")
     require(facts.terminates is not False or not setting.terminates, "it says that states are terminal, and that none is")

@@ -28,7 +28,7 @@ from ..radii.premises import (
 )
 from ..radii.registry import radius_rule
 from .balls import ball_radius
-from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
+from .class_proof import TOLERANCE, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
 from .facts import ClassFacts
 from .ranges import relative_values
@@ -189,8 +189,9 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
     size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
     for end, follows in zip(claimed, unclipped, strict=True):
-        beyond = WIDER * abs(follows) if (end < low and follows < low) or (end > high and follows > high) else 0.0
-        near(end, follows, "an end before it is cut", absolute=max(TOLERANCE * size, beyond))
+        # Beyond the range of values an end says nothing, and is cut to it.
+        if not ((end < low and follows < low) or (end > high and follows > high)):
+            near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
