@@ -62,7 +62,7 @@ def test_the_verdict_comes_first(ladder):
     data, intervals = ladder
     text = read(report_html(intervals, data, "A title")).text
     best = intervals[-1]
-    verdict = f"OK Value of the target policy: between {best.lower:.4f} and {best.upper:.4f}, with 90% confidence"
+    verdict = f"DOUBTED Value of the target policy: between {best.lower:.4f} and {best.upper:.4f}, with 90% confidence"
     order = [
         "A title", "5,000 logged transitions in 50 episodes", verdict, "Doubt : Q is probably not", "hoeffding", "What this says",
         "What was assumed Rows are in the order", "Certificates", "All were computed again for this report", "Tightened in",
