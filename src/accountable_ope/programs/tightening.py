@@ -122,7 +122,7 @@ def tighten(
         setting = _Setting.of(feasible, known, inside, ROUGH * widths[-1])
         solved = [_solve(Quadratic.linear(c), setting, hint=hints.ends[k]) for k, c in enumerate(goals)]
         size, width = widths[-1], _keep(best, goals, solved, inside)
-        while width < 0.25 * size and None not in solved:  # what was little for ends so far apart is not for these
+        while 0 < width < 0.25 * size and None not in solved:  # what was little for ends so far apart is not for these
             setting, size = replace(setting, enough=ROUGH * width), width
             solved = [_solve(Quadratic.linear(c), setting, hint=solved[k]) for k, c in enumerate(goals)]
             width = _keep(best, goals, solved, inside)
