@@ -155,7 +155,7 @@ CASES = {
     "value range": case(value_range=(0.0, 2.0)),
     "terminal": case("terminates", terminates=True),
     "paid at the end": case("terminates", "terminal-reward", terminal_reward=True, data=UNPAID),
-    "horizon": case("terminates", "horizon", horizon=10),
+    "horizon": case("terminates", "horizon", horizon=11),
     "one step": case("one-step-range", one_step_range=0.1),
     "one step, another radius": case(one_step_range=0.1, radius="hoeffding"),
     "one step that is no news": case(one_step_range=100.0),

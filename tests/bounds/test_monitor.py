@@ -532,7 +532,9 @@ def test_what_was_fixed_at_first_cannot_be_changed(changes, message, tmp_path):
 def test_policy_and_knowledge_cannot_be_changed_where_only_rows_tell(tmp_path):
     """A policy that is the same at the start states, and functions of single steps, which have no name."""
     rng = np.random.default_rng(0)
-    rows = aope.Transitions(rng.integers(0, 2, (60, 1)), rng.integers(0, 2, 60), rng.integers(0, 2, 60), rng.integers(0, 2, (60, 1)))
+    rows = aope.Transitions(
+        rng.integers(0, 2, (60, 1)), rng.integers(0, 2, 60), rng.integers(0, 2, 60), rng.integers(0, 2, (60, 1))
+    )
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), terminates=False)
     given = {"features": aope.TabularFeatures.grid([[0.0], [1.0]], np.eye(2)), "kernel": aope.Tabular(), "planned": 100}
 

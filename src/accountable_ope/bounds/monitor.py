@@ -47,7 +47,19 @@ PROBES = 32
 NEXT_PROBES = 1000
 """Next states at which the policy must act as it did."""
 
-_STORED = ("agreed", "probe", "known", "rows", "actions", "terminated", "pair_gram", "diag_gram", "kernel_error", "looks", "words")
+_STORED = (
+    "agreed",
+    "probe",
+    "known",
+    "rows",
+    "actions",
+    "terminated",
+    "pair_gram",
+    "diag_gram",
+    "kernel_error",
+    "looks",
+    "words",
+)
 
 
 @dataclass(frozen=True, eq=False)
