@@ -15,7 +15,7 @@ import numpy as np
 
 import accountable_ope as aope
 from accountable_ope.classes.function_class import Features
-from accountable_ope.environments import PlantedMDP, TabularMDP, random_tabular
+from accountable_ope.environments import PlantedMDP, TabularMDP, chain, random_tabular
 from accountable_ope.environments.planted import PlantedFeatures
 from accountable_ope.environments.softmax import control_task, softmax_policy
 from accountable_ope.experiments.setting import draw_rows
@@ -49,13 +49,14 @@ class TableFeatures:
 
     table: FloatArray
     intercept: bool = True
+    actions: int = ACTIONS
 
     @property
     def dimension(self) -> int:
         return self.table.shape[1]
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        return self.table[points[:, 0].astype(int) * ACTIONS + np.rint(points[:, 1]).astype(int)]
+        return self.table[points[:, 0].astype(int) * self.actions + np.rint(points[:, 1]).astype(int)]
 
 
 def sample_of(
@@ -107,6 +108,16 @@ def tabular(n: int, seed: int, adaptive: bool = False, right: bool = True, kerne
     return sample_of(data, mdp.starts(), mdp.policy(policy), phi, 0.9, aope.Gaussian(1.0) if kernel is None else kernel)
 
 
+def slips(n: int, seed: int, slip: float = 0.02) -> Sample:
+    """A chain that nearly always does what it is told, and Q among three columns: pairs that have not slipped yet look quiet."""
+    states = 10
+    mdp, policy = chain(states, 0.95, slip), np.tile([0.3, 0.7], (states, 1))
+    q = mdp.q_values(policy)
+    columns = np.column_stack([q.ravel(), np.random.default_rng(7).normal(size=(2 * states, 2))])
+    data = mdp.sample_iid(n, np.random.default_rng(seed))
+    return sample_of(data, mdp.starts(), mdp.policy(policy), TableFeatures(columns, actions=2), 0.95, aope.Tabular())
+
+
 def bandit(n: int, seed: int, right: bool = False, bandwidth: float = 1.0) -> Sample:
     """One step, coins with mean .5 +- .15 sin(3 s); the wrong class is linear in s for each of two actions."""
     rng = np.random.default_rng(seed)
@@ -131,6 +142,8 @@ RIGHT: dict[str, tuple[Callable[[int, int], Sample], tuple[int, ...]]] = {
     "tabular, Gaussian kernel": (tabular, (100, 500, 2000)),
     "tabular, tabular kernel": (partial(tabular, kernel=aope.Tabular()), (100, 500, 2000)),
     "tabular, logger that learns": (partial(tabular, adaptive=True), (100, 500, 2000)),
+    "chain that slips, one in 10": (partial(slips, slip=0.1), (300, 1000, 3000)),
+    "chain that slips, one in 50": (slips, (300, 1000, 3000)),
     "bandit": (partial(bandit, right=True), (100, 500, 2000)),
 }
 """The class holds Q: doubts are false alarms."""

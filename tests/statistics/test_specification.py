@@ -137,3 +137,9 @@ def test_the_combination_is_that_of_cauchy():
     rng = np.random.default_rng(0)
     combined = np.array([cauchy_combination(list(rng.uniform(size=6))) for _ in range(4000)])
     assert abs(np.mean(combined <= 0.05) - 0.05) < 0.015
+
+
+@pytest.mark.parametrize(("slip", "rows"), [(0.02, 600), (0.1, 600), (0.05, 300)])
+def test_pairs_that_have_not_seen_a_rare_jump_are_no_evidence(slip, rows):
+    """In units of what these pairs alone show, most of these logs would be doubted, at p-values down to 1e-80."""
+    assert (p_values(partial(cases.slips, slip=slip), rows, 30) <= 0.01).sum() <= 3

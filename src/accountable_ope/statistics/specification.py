@@ -129,8 +129,9 @@ def specification_test(kernel: Kernel, points: FloatArray, residuals: FloatArray
     G = Psi' diag(e^2 + tau^2) Psi n / (n - m) and C a basis of the complement of range(Psi'Z):
 
     - all moments: ||C'Psi'e||^2 against sum_j w_j chi^2_1, w the eigenvalues of C'GC;
-    - leading moments: (B'Psi'e)'(B'GB)^+(B'Psi'e) against a chi-square, B = V C' for the eigenvectors V of the m + 20 largest
-      eigenvalues of Psi'Psi.
+    - leading moments: (B'Psi'e)'M^+(B'Psi'e) against a chi-square, B = V C' for the eigenvectors V of the m + 20 largest
+      eigenvalues of Psi'Psi. M is B'GB but in directions that are quieter than rows are on average, where it is
+      mean(e^2 + tau^2) B'Psi'Psi B n / (n - m): a direction that has not seen a rare jump only looks quiet.
 
     tau = 1e-7 (rms v + rms |Z||theta|): rounding is no evidence.
 
@@ -237,10 +238,13 @@ def _components(moments: Moments, factor: float, rows: _Rows) -> tuple[list[Comp
     V = np.linalg.eigh(plain)[1][:, ::-1][:, :most]
     B = V @ range_and_complement(V.T @ A)[1]
     if B.shape[1] > 0:
-        left = B.T @ b
-        w, vectors = np.linalg.eigh(B.T @ gram @ B)
+        # Rare jumps that a direction has not seen make it look quiet: no direction counts as quieter than rows are on average.
+        # In the units of that average its covariance is I.
+        w, vectors = np.linalg.eigh(float(rows.squares.mean()) * (B.T @ plain @ B))
         kept = w > 1e-9 * w[-1] if w[-1] > 0 else np.zeros(len(w), dtype=bool)
-        size = float(((vectors[:, kept].T @ left) ** 2 / w[kept]).sum())
+        to_unit = B @ (vectors[:, kept] / np.sqrt(w[kept]))
+        own, turned = np.linalg.eigh(to_unit.T @ gram @ to_unit)
+        size = float((((to_unit @ turned).T @ b) ** 2 / np.maximum(own, 1.0)).sum())
         found.append(Component("leading moments", factor, float(chdtrc(int(kept.sum()), size)) if kept.any() else 1.0))
     return found, gram
 
