@@ -2,14 +2,17 @@ from ..radii.premises import Choice as Choice
 from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
 from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import bound_average_reward as bound_average_reward
+from .companions import Companions as Companions
 from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction
 from .correction import CorrectionStatus as CorrectionStatus
 from .correction import correct as correct
 from .cross_fitted import CrossFittedInterval as CrossFittedInterval
 from .cross_fitted import cross_fitted_interval as cross_fitted_interval
+from .decision import Judgment as Judgment
+from .decision import Ruling as Ruling
 from .diagnosis import Diagnosis as Diagnosis
-from .diagnosis import Verdict as Verdict
+from .diagnosis import EstimateVerdict as EstimateVerdict
 from .diagnosis import diagnose as diagnose
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
@@ -37,4 +40,5 @@ from .sensitivity import Study as Study
 from .sensitivity import study as study
 from .value import bound_ladder as bound_ladder
 from .value import bound_value as bound_value
+from .verdict import Verdict as Verdict
 from .verifying import verify as verify
