@@ -2,6 +2,8 @@ from ..radii.premises import Choice as Choice
 from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
 from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import bound_average_reward as bound_average_reward
+from .breakdown import Altered as Altered
+from .breakdown import Breakdown as Breakdown
 from .companions import Companions as Companions
 from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction

@@ -35,6 +35,7 @@ from .fragility import Fragility, fragility_of
 from .rebound import Rebound
 
 if TYPE_CHECKING:
+    from .breakdown import Breakdown
     from .companions import Companions
     from .decision import Ruling
     from .verdict import Verdict
@@ -389,6 +390,25 @@ class Interval:
         from .verdict import verdict_of
 
         return verdict_of(self, self.companions(), None if at_least is None else self.decide(at_least))
+
+    @checked
+    def breakdown(self, rows: bool = True) -> Breakdown | None:
+        """What the width is made of, and which declaration or how many rows would narrow it: the same rows bounded again.
+
+        Takes about ten times as long as the interval itself. None where there is no interval, and for an average reward.
+
+        Parameters
+        ----------
+        rows : bool
+            Whether to extrapolate how many rows half of the width takes, from half and a quarter of the data.
+
+        Returns
+        -------
+        Breakdown or None
+        """
+        from .breakdown import breakdown_of
+
+        return breakdown_of(self, rows=rows)
 
     def fragility(self) -> Fragility | None:
         """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
+NONE = Companions()
+BET = "What a practitioner would bet on, for many rows"
 
 
 @checked
@@ -69,7 +71,7 @@ class Verdict:
         return f"{self.sentence}\n{self.second_line}" if self.second_line else self.sentence
 
 
-def verdict_of(interval: Interval, companions: Companions = Companions(), ruling: Ruling | None = None) -> Verdict:
+def verdict_of(interval: Interval, companions: Companions = NONE, ruling: Ruling | None = None) -> Verdict:
     """The verdict on an interval beside its companions.
 
     ruling: on what was asked; None: whether the target policy is better than the logged one, where both values are known.
@@ -95,7 +97,7 @@ def verdict_of(interval: Interval, companions: Companions = Companions(), ruling
 
 
 def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
-    """Whether the target policy is better. Only where the intervals at delta each are apart is it worth to ask at delta / 2 each."""
+    """Whether the target policy is better; asked at delta / 2 each only where the intervals at delta each are apart."""
     apart = interval.lower > logged.upper or interval.upper <= logged.lower
     if apart and interval.rebound is not None and not interval.rebound.growing:
         return better_than_logged(interval)
@@ -120,10 +122,8 @@ def _bounded(interval: Interval, companions: Companions, against: Ruling | None)
     crossed = companions.crossed
     if crossed is None or not _says_something(crossed):
         return first, _left_out(companions)
-    second = (
-        f"What a practitioner would bet on, for many rows: {_estimate(crossed)}. What is {_proved(interval)}: {low} to {high}, if "
-        "what is assumed holds."
-    )
+    proved = f"What is {_proved(interval)}: {low} to {high}, if what is assumed holds."
+    second = f"{BET}: {_estimate(crossed)}. {proved}"
     return first, " ".join(filter(None, (second, _left_out(companions))))
 
 
@@ -169,9 +169,7 @@ def _bet(companions: Companions) -> str:
     crossed = companions.crossed
     bet = ""
     if crossed is not None and _says_something(crossed):
-        bet = (
-            f"What a practitioner would bet on, for many rows: {_estimate(crossed)}, which rests on no class. Nothing is proved."
-        )
+        bet = f"{BET}: {_estimate(crossed)}, which rests on no class. Nothing is proved."
     return " ".join(filter(None, (bet, _left_out(companions))))
 
 
