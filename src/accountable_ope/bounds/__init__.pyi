@@ -5,6 +5,11 @@ from .average_reward import bound_average_reward as bound_average_reward
 from .breakdown import Altered as Altered
 from .breakdown import Breakdown as Breakdown
 from .companions import Companions as Companions
+from .comparing import Comparison as Comparison
+from .comparing import Contender as Contender
+from .comparing import Difference as Difference
+from .comparing import NamedPolicy as NamedPolicy
+from .comparing import compare as compare
 from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction
 from .correction import CorrectionStatus as CorrectionStatus
