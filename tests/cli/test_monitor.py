@@ -119,7 +119,7 @@ def test_vacuous_and_refuted_and_declared_states(tmp_path):
     done = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0.99, cwd=tmp_path)
     assert done.returncode == 3 and "value < 0.99: certain since update 2" in done.stdout  # refuted: it is not at least .99
     assert done.stdout.startswith("With 90% confidence, at all times together, the new policy's value lies between")
-    again = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0.01, "--json", cwd=tmp_path)
+    again = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0, "--json", cwd=tmp_path)
     assert (again.returncode, json.loads(again.stdout)["judgment"]) == (0, "SUPPORTED")
     middle = str(0.5 * (json.loads(again.stdout)["looks"][-1]["lower"] + json.loads(again.stdout)["looks"][-1]["upper"]))
     assert aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", middle, cwd=tmp_path).returncode == 4

@@ -64,8 +64,9 @@ def diagnose(
         value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
         print_json(diagnosis_document(diagnosis) | value | first | columns_document(inputs.columns))
     else:
-        print_said(console(), said)
         print_diagnosis(console(), diagnosis)
+        console().print()
+        print_said(console(), said)
         print_columns(console(), inputs.columns)
     output.draw(lambda: witness_figure(diagnosis))
     return 0 if ruling is None else decision_code(ruling)
