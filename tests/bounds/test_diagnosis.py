@@ -99,7 +99,7 @@ def test_correction_agrees_with_cvxpy(seed):
 
 def test_the_truth_is_consistent_and_not_changed():
     diagnosis, correction = run(aope.diagnose, MDP.q), run(aope.correct, MDP.q)
-    assert diagnosis.verdict is aope.bounds.Verdict.CONSISTENT
+    assert diagnosis.verdict is aope.bounds.EstimateVerdict.CONSISTENT
     assert diagnosis.inside and diagnosis.estimate == pytest.approx(MDP.value)
     assert correction.status is aope.bounds.CorrectionStatus.UNCHANGED
     assert correction.norm == 0.0 and not correction.theta.any()
@@ -108,7 +108,7 @@ def test_the_truth_is_consistent_and_not_changed():
 
 def test_a_planted_error_is_rejected_and_found():
     diagnosis = run(aope.diagnose, wrong)
-    assert diagnosis.verdict is aope.bounds.Verdict.REJECTED
+    assert diagnosis.verdict is aope.bounds.EstimateVerdict.REJECTED
     top = diagnosis.witness.regions[0]
     assert np.linalg.norm(top.center[:2] - BUMP) < 0.6
     assert top.mean_residual < -0.1 and top.witness < 0  # the estimate is too high there
@@ -220,7 +220,7 @@ def test_rejection_is_rare_for_the_truth():
     rejected = 0
     for trial in range(200):
         data = MDP.sample(np.random.default_rng([9, trial]), trajectories=4, length=25)
-        rejected += run(aope.diagnose, MDP.q, data=data).verdict is aope.bounds.Verdict.REJECTED
+        rejected += run(aope.diagnose, MDP.q, data=data).verdict is aope.bounds.EstimateVerdict.REJECTED
     assert rejected <= 35  # binomial(200, .1) exceeds this with probability 4e-4
 
 
@@ -259,11 +259,11 @@ def test_corrections_need_a_convex_loss():
 def test_the_radius_that_follows_the_variance_sees_far_smaller_errors():
     """The truth passes; an error that Theorem A cannot tell from chance does not."""
     small = lambda states, actions: MDP.q(states, actions) + 0.3 * np.sin(states[:, 0])  # noqa: E731
-    assert run(aope.diagnose, MDP.q, **CERTIFIED).verdict is aope.bounds.Verdict.CONSISTENT
+    assert run(aope.diagnose, MDP.q, **CERTIFIED).verdict is aope.bounds.EstimateVerdict.CONSISTENT
     assert run(aope.correct, MDP.q, **CERTIFIED).status is aope.bounds.CorrectionStatus.UNCHANGED
-    assert run(aope.diagnose, small).verdict is aope.bounds.Verdict.CONSISTENT
+    assert run(aope.diagnose, small).verdict is aope.bounds.EstimateVerdict.CONSISTENT
     rejected = run(aope.diagnose, small, **CERTIFIED)
-    assert rejected.verdict is aope.bounds.Verdict.REJECTED
+    assert rejected.verdict is aope.bounds.EstimateVerdict.REJECTED
     assert rejected.loss > rejected.radius.total
 
 
@@ -297,5 +297,5 @@ def test_the_verdict_rejects_the_truth_no_more_often_than_delta():
     rejected = 0
     for seed in range(60):
         data = MDP.sample(np.random.default_rng([9, seed]), trajectories=6)
-        rejected += run(aope.diagnose, MDP.q, data=data, **CERTIFIED).verdict is aope.bounds.Verdict.REJECTED
+        rejected += run(aope.diagnose, MDP.q, data=data, **CERTIFIED).verdict is aope.bounds.EstimateVerdict.REJECTED
     assert rejected <= 15  # above 15 of 60 has a chance below 1e-3 at delta = 0.1

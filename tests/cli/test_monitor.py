@@ -117,11 +117,16 @@ def test_vacuous_and_refuted_and_declared_states(tmp_path):
     done = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--tabular-states", "0,x", cwd=tmp_path)
     assert done.returncode == 2 and "--tabular-states must be numbers" in done.stderr
     done = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0.99, cwd=tmp_path)
-    assert done.returncode == 0 and "value < 0.99: certain since update 2" in done.stdout
+    assert done.returncode == 3 and "value < 0.99: certain since update 2" in done.stdout  # refuted: it is not at least .99
+    assert done.stdout.startswith("With 90% confidence, at all times together, the new policy's value lies between")
+    again = aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", 0, "--json", cwd=tmp_path)
+    assert (again.returncode, json.loads(again.stdout)["judgment"]) == (0, "SUPPORTED")
+    middle = str(0.5 * (json.loads(again.stdout)["looks"][-1]["lower"] + json.loads(again.stdout)["looks"][-1]["upper"]))
+    assert aope_command("monitor", "one.npz", "b.parquet", *tabular, "--threshold", middle, cwd=tmp_path).returncode == 4
     # A class whose functions are almost constant cannot say who recovers.
     poor = ("--radius", "azuma-anytime", "--features", 2, "--norm-bound", 1e-3, "--kernel", "tabular", "--threshold", 0.5)
     done = aope_command("monitor", "two.npz", "a.parquet", "b.parquet", *options, *poor, cwd=tmp_path)
-    assert done.returncode == 4 and "INCONSISTENT" in done.stdout, done.stdout
+    assert done.returncode == 5 and "INCONSISTENT" in done.stdout, done.stdout
     assert "nothing decided before stands" in " ".join(done.stdout.split())
     found = json.loads(aope_command("monitor", "two.npz", "b.parquet", *options, *poor, "--json", cwd=tmp_path).stdout)
     assert found["status"] == "INCONSISTENT" and found["looks"][-1]["lower"] is None and found["decision"] is None

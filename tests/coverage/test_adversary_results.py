@@ -14,7 +14,7 @@ import pytest
 import accountable_ope as aope
 import accountable_ope.radii.registry as radius_module
 from accountable_ope.baselines import importance_sampling_interval
-from accountable_ope.bounds import Verdict, bound_by_finite_features
+from accountable_ope.bounds import EstimateVerdict, bound_by_finite_features
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.radii.registry import RULES, Approach, LossKind, radius_rule
@@ -73,8 +73,8 @@ def test_the_true_q_is_rarely_rejected(name, delta):
     for log, left in nearest(logs, margins, len(logs) if name in QUICK else 1):
         problem = COIN.problem(log.data, norm_bound=2.0)
         found = aope.diagnose(COIN.q, problem, features=POINTS, kernel=KERNEL, radius=name, delta=delta)
-        rejected += log.times * (found.verdict is Verdict.REJECTED)
-        assert found.verdict is Verdict.CONSISTENT or left < 0
+        rejected += log.times * (found.verdict is EstimateVerdict.REJECTED)
+        assert found.verdict is EstimateVerdict.CONSISTENT or left < 0
         if name == "azuma":
             changed = aope.correct(COIN.q, problem, features=POINTS, kernel=KERNEL, radius=name, delta=delta)
             assert (changed.norm == 0) == (left >= 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 import accountable_ope as aope
 from accountable_ope.bounds.anderson_rubin import anderson_rubin_interval
-from accountable_ope.bounds.diagnosis import Verdict
+from accountable_ope.bounds.diagnosis import EstimateVerdict
 from accountable_ope.bounds.finite_features import bound_by_finite_features
 from accountable_ope.bounds.sandwich import sandwich_interval
 from accountable_ope.laboratory import FAMILY_NAMES, family_named
@@ -207,7 +207,7 @@ def diagnosed(q, radius):
     family, problem = problem_of("planted-60", 500)
     found = aope.diagnose(q, problem, kernel=family.kernel, features=family.features, radius=radius)
     regions = [x for region in found.witness.regions for x in (region.witness, region.mean_residual, region.share)]
-    rejected = float(found.verdict is Verdict.REJECTED)
+    rejected = float(found.verdict is EstimateVerdict.REJECTED)
     return [found.estimate, found.loss, found.radius.total, rejected, *numbers(found.interval), *regions]
 
 

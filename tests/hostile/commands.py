@@ -23,6 +23,7 @@ QUESTION = (*PROBLEM, *FACTS, *CHOICE, "--radius", "azuma")
 GOOD = {
     "bound": ("log.parquet", *QUESTION),
     "check": ("log.parquet",),
+    "compare": ("log.parquet", *QUESTION),
     "correct": ("log.parquet", *QUESTION, "--q", "estimates:zero"),
     "coverage": ("--family", "fair-coin", "--n", 20, "--trials", 1, "--workers", 1, "--radius", "azuma"),
     "demo": (),

@@ -93,7 +93,7 @@ def test_hostile_options(folder, command, part):
     assert not wrong, f"{len(wrong)} failures:\n" + "\n".join(wrong)
 
 
-PLACES_FIRST = {"bound": 1, "check": 1, "correct": 1, "diagnose": 1, "monitor": 2, "sensitivity": 1, "verify": 1}
+PLACES_FIRST = {"bound": 1, "check": 1, "compare": 1, "correct": 1, "diagnose": 1, "monitor": 2, "sensitivity": 1, "verify": 1}
 """How many words of a command are places."""
 
 

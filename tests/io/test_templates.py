@@ -59,11 +59,11 @@ def test_a_template_that_lacks_a_value_fails():
 
 def test_known_statuses_have_a_color():
     from accountable_ope.bounds.correction import CorrectionStatus
-    from accountable_ope.bounds.diagnosis import Verdict
+    from accountable_ope.bounds.diagnosis import EstimateVerdict
     from accountable_ope.bounds.interval import Status
 
     colors = (files("accountable_ope") / "data" / "templates" / "status.css").read_text(encoding="utf-8")
-    for status in (*Status, *Verdict, *CorrectionStatus):
+    for status in (*Status, *EstimateVerdict, *CorrectionStatus):
         assert f'[data-aope="{status.name}"]' in colors
 
 

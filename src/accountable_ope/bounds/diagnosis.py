@@ -26,7 +26,7 @@ from .interval import Interval
 from .possible import Reached, possible_residual, reached, rounding_loss
 
 
-class Verdict(Enum):
+class EstimateVerdict(Enum):
     """What the data say about an estimate; the value is the advice."""
 
     CONSISTENT = (
@@ -51,7 +51,7 @@ class Diagnosis:
     loss : float
         Its kernel Bellman loss, compared with radius.total.
     radius : Radius
-    verdict : Verdict
+    verdict : EstimateVerdict
     interval : Interval
         Bounds for the value, the class anchored at the estimate.
     witness : Witness
@@ -65,7 +65,7 @@ class Diagnosis:
     estimate: float
     loss: float
     radius: Radius
-    verdict: Verdict
+    verdict: EstimateVerdict
     interval: Interval
     witness: Witness
     largest_residual: float
@@ -169,10 +169,10 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
         estimate=system.offset,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
-        verdict=Verdict.CONSISTENT if loss <= allowed else Verdict.REJECTED,
+        verdict=EstimateVerdict.CONSISTENT if loss <= allowed else EstimateVerdict.REJECTED,
         interval=interval,
         witness=witness_of(system.target, system.points, evaluation.kernel),
         largest_residual=float(np.abs(system.target).max()),
         reached=reached(evaluation),
     )
-    return replace(found, verdict=Verdict.REJECTED) if found.impossible else found
+    return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found

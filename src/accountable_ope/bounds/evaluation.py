@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..arguments import checked
@@ -29,9 +28,9 @@ from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
 from .ends import ClassEnds, class_ends, single_threaded
-from .fragility import Rebound
 from .interval import Interval, Setting, clip, hull
 from .members import class_member
+from .rebound import AskedFor, Rebound
 from .unfit import check_asked, refuse_unfit
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Evaluation:
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
-        again = Rebound(partial(_bound_within, self, (radius, delta, pointwise, planned)))
+        again = Rebound(self, AskedFor(radius, delta, pointwise, planned))
         return replace(self.interval(ends, rule, split, setting), rebound=again)
 
     @checked
@@ -354,13 +353,6 @@ def evaluate(
     check_asked(problem, kernel)
     columns = None if anchor is None else q_columns(anchor, problem.experience)
     return _evaluate(problem, kernel, as_classes(features), columns, chosen, options, progress)
-
-
-def _bound_within(evaluation: Evaluation, asked: tuple[str, float, bool | None, int | None], norm_bound: float) -> Interval:
-    """The interval under another norm bound."""
-    radius, delta, pointwise, planned = asked
-    facts = replace(evaluation.problem.assumptions, norm_bound=norm_bound)
-    return evaluation.assuming(facts).bound(radius, delta, pointwise=pointwise, planned=planned)
 
 
 def _evaluate(

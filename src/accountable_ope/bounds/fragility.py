@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ..io.display import ends_text
 from ..problem.statements import Statement, Status, remark
 from ..programs.constraint import Role
+from .rebound import Rebound
 
 if TYPE_CHECKING:
     from .interval import Interval
@@ -16,17 +16,6 @@ if TYPE_CHECKING:
 MULTIPLES = (2.0, 5.0)
 FRAGILE = 0.1
 """An interval is fragile where an end moves by more than this share of the width."""
-
-
-@final
-class Rebound:
-    """Bounds the same rows again under another norm bound."""
-
-    def __init__(self, bound: partial[Interval]) -> None:
-        self._bound = bound
-
-    def __call__(self, norm_bound: float) -> Interval:
-        return self._bound(norm_bound)
 
 
 @dataclass(frozen=True)

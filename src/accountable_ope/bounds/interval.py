@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..arguments import checked
 from ..classes.ranges import ResidualRange
@@ -30,7 +31,17 @@ from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
 from ..verification.record import Circumstances, DataRecord, Record, TermRecord
 from ..verification.verify import Verification
-from .fragility import Fragility, Rebound, fragility_of
+from .fragility import Fragility, fragility_of
+from .rebound import Rebound
+
+if TYPE_CHECKING:
+    from .breakdown import Breakdown
+    from .companions import Companions
+    from .decision import Ruling
+    from .verdict import Verdict
+
+SHOWN_ROWS = 20_000
+"""With at most so many rows a notebook shows what takes a second pass over them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +252,12 @@ class Interval:
         return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)
 
     def _repr_html_(self) -> str:
-        return interval_html(self, self.estimand, f"{self.radius.name}: {self.radius.theorem}", statements(self.doubts))
+        from .companions import Companions
+        from .verdict import verdict_of
+
+        verdict = verdict_of(self, self.companions() if self.count <= SHOWN_ROWS else Companions())
+        method = f"{self.radius.name}: {self.radius.theorem}"
+        return interval_html(self, self.estimand, method, statements(self.doubts), (verdict.sentence, verdict.second_line))
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -325,6 +341,74 @@ class Interval:
     def doubted(self) -> bool:
         """Whether the premise is doubted that one of the classes, within its norm bound, holds Q."""
         return all_doubted(self._tested, self.assumptions.misfit)
+
+    @checked
+    def decide(self, at_least: float) -> Ruling:
+        """Whether the value is at least so much: SUPPORTED, REFUTED, UNDECIDED, or why nothing is decided.
+
+        Parameters
+        ----------
+        at_least : float
+            The threshold of the claim "value >= at_least".
+
+        Returns
+        -------
+        Ruling
+        """
+        from .decision import at_least as ruling
+
+        return ruling(self, at_least)
+
+    def better_than_logged(self) -> Ruling:
+        """Whether the target policy is better than the one that logged the data, by intervals at delta / 2 each.
+
+        Raises InvalidInput where episodes are unknown or the value of the logging policy cannot be known otherwise.
+        """
+        from .decision import better_than_logged
+
+        return better_than_logged(self)
+
+    def companions(self) -> Companions:
+        """What stands beside the interval: the logged policy's value and a large-sample interval, from the same rows."""
+        from .companions import Companions
+
+        return Companions() if self.rebound is None else self.rebound.companions
+
+    @checked
+    def verdict(self, at_least: float | None = None) -> Verdict:
+        """What the result says in one sentence, beside the logged policy's value and a large-sample interval.
+
+        Parameters
+        ----------
+        at_least : float, optional
+            A threshold to decide on (`decide`); by default whether the target policy is better than the logged one.
+
+        Returns
+        -------
+        Verdict
+        """
+        from .verdict import verdict_of
+
+        return verdict_of(self, self.companions(), None if at_least is None else self.decide(at_least))
+
+    @checked
+    def breakdown(self, rows: bool = True) -> Breakdown | None:
+        """What the width is made of, and which declaration or how many rows would narrow it: the same rows bounded again.
+
+        Takes about ten times as long as the interval itself. None where there is no interval, and for an average reward.
+
+        Parameters
+        ----------
+        rows : bool
+            Whether to extrapolate how many rows half of the width takes, from half and a quarter of the data.
+
+        Returns
+        -------
+        Breakdown or None
+        """
+        from .breakdown import breakdown_of
+
+        return breakdown_of(self, rows=rows)
 
     def fragility(self) -> Fragility | None:
         """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end."""

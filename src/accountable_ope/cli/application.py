@@ -27,6 +27,10 @@ COMMANDS = {
         "Start states, target policy and declarations are checked too, where they are given: whatever passes is not refused by a "
         "bound.",
     ),
+    "compare": (
+        "comparing",
+        "Compare several policies on one log: all intervals and differences at one confidence, the logged policy among them.",
+    ),
     "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
     "coverage": (
         "coverage",

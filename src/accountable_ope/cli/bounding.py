@@ -17,6 +17,7 @@ from ..problem.policy import state_action_points
 from ..problem.problem import Experience
 from ..radii.premises import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER
+from .deciding import DecisionOptions, decision_code
 from .inputs import Inputs, read_inputs
 from .options import (
     CLASS,
@@ -35,6 +36,7 @@ from .options import (
     given,
 )
 from .output import Meter, check_places, exit_code, note, progress, show
+from .saying import Said
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -93,6 +95,10 @@ def bound(
         ),
     ] = None,
     radii: LadderOptions = LadderOptions(),
+    decision: DecisionOptions = DecisionOptions(),
+    explain: Annotated[
+        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it: about ten more bounds.")
+    ] = False,
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     certificate: Annotated[
         Path | None, Parameter(group=OUTPUT, help="Write the certificate to this .json file; `aope verify` proves it again.")
@@ -107,6 +113,9 @@ def bound(
         if radii.ladder or len(radii.radius) > 1:
             raise InvalidInput("--certificate is of one interval: leave out --ladder, and name at most one --radius.")
     choice.check()
+    decision.check()
+    if average_reward and (decision.better_than_logged or explain):
+        raise InvalidInput(f"--average-reward does not go with {'--explain' if explain else '--better-than-logged'}.")
     if declared.reward_range is None:
         raise InvalidInput("--reward-range is needed.")
     if radii.ladder and radii.radius:
@@ -147,11 +156,14 @@ def bound(
                 options=choice.tiles(),
                 progress=meter,
             )
-    show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns)
+        ruling = decision.decide(intervals[-1])
+        phase("companions and breakdown" if explain else "companions")
+        said = Said.of(intervals[-1], ruling, explain=explain)
+    show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said)
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")
-    return exit_code(intervals)
+    return exit_code(intervals) if ruling is None else decision_code(ruling)
 
 
 def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share: float) -> tuple[ClassOptions, Inputs, Choice]:

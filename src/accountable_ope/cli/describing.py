@@ -14,6 +14,7 @@ from ..validation import ordered_pair
 from .inputs import check_ignored, check_policy, columns_of, first_states, read_log, read_starts
 from .options import OUTPUT, AsJson, DataFile, Declarations, ProblemOptions, given
 from .output import check_folder, check_places, console, json_text, print_json, progress, show, write_text
+from .saying import Said
 from .text import print_columns, print_description
 
 REPORT, RESULT = "report.html", "result.json"
@@ -61,13 +62,14 @@ def demo(
         check_places({name: output / name for name in (*DEMO_FILES, REPORT, RESULT)})
     with progress(as_json) as phase:
         data, intervals = run_demo(phase("kernel statistic"))
-    if not as_json:
-        console().print(f"The same as:\n  {DEMO_COMMAND}\n", soft_wrap=True)
     report = None
     if output is not None:
         copy_demo_data(output)
         report = output / REPORT
     title = "Embedded demonstration: Puck-Mountain"
-    show(intervals, data, as_json, report, title, truth=demo_truth(), to_beat=demo_behavior_value())
+    said = Said.of(intervals[-1])
+    show(intervals, data, as_json, report, title, truth=demo_truth(), to_beat=demo_behavior_value(), said=said)
+    if not as_json:
+        console().print(f"\nThe same as:\n  {DEMO_COMMAND}", soft_wrap=True)
     if output is not None:
-        write_text(output / RESULT, json_text(ladder_document(intervals, data)) + "\n")
+        write_text(output / RESULT, json_text(said.document() | ladder_document(intervals, data)) + "\n")

@@ -13,10 +13,12 @@ from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
 from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
+from .deciding import DecisionOptions, decision_code
 from .exits import INCONSISTENT
 from .inputs import read_inputs, read_q
 from .options import OUTPUT, PROBLEM, AsJson, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, check_places, console, note, print_json, progress
+from .saying import Said, print_said
 from .text import print_columns, print_correction, print_diagnosis
 
 QName = Annotated[
@@ -34,11 +36,13 @@ def diagnose(
     declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
     radius: RadiusOptions = RadiusOptions(),
+    decision: DecisionOptions = DecisionOptions(),
     output: PlotOptions = PlotOptions(),
-) -> None:
+) -> int:
     """Verdict, interval and where the estimate is wrong."""
     output.check(problem.files(data, q))
     choice.check()
+    decision.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     inputs = read_inputs(data, problem, estimate=q is None)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
@@ -53,12 +57,19 @@ def diagnose(
             options=choice.tiles(),
             progress=phase("kernel statistic"),
         )
+        ruling = decision.decide(diagnosis.interval)
+        said = Said.of(diagnosis.interval, ruling)
     if output.as_json:
-        print_json(diagnosis_document(diagnosis) | columns_document(inputs.columns))
+        first = said.document()
+        value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
+        print_json(diagnosis_document(diagnosis) | value | first | columns_document(inputs.columns))
     else:
         print_diagnosis(console(), diagnosis)
+        console().print()
+        print_said(console(), said)
         print_columns(console(), inputs.columns)
     output.draw(lambda: witness_figure(diagnosis))
+    return 0 if ruling is None else decision_code(ruling)
 
 
 def correct(

@@ -12,17 +12,22 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
+from ..bounds.decision import Judgment
 from ..bounds.looks import Decision, Look, MonitorReport, first_decision
 from ..bounds.monitor import Monitor, read_history
+from ..bounds.verdict import outward
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
+from ..io.display import confidence
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
 from ..problem.problem import Question
 from ..problem.statements import Status
+from ..radii.doubts import shown_status
 from ..report.document import Document, columns_document, interval_document
 from ..report.monitor_plot import monitor_figure
 from ..validation import number
+from .deciding import JUDGED
 from .inputs import columns_of, read_log, read_policy, read_starts
 from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
@@ -103,7 +108,40 @@ def monitor(
         _print(opened, report, threshold, [path.name for path, label in labeled if label in known])
         print_columns(console(), columns)
     output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
-    return EXIT_CODES[opened.history[-1].status]
+    if threshold is not None:
+        return JUDGED[_judgment(opened.history, report, threshold)]
+    return EXIT_CODES[shown_status(opened.history[-1].status, doubted=_doubted(report))]
+
+
+def _doubted(report: MonitorReport | None) -> bool:
+    """Whether the class is doubted by the rows so far; without new rows it was not asked."""
+    return report is not None and report.interval.doubted
+
+
+def _judgment(looks: Sequence[Look], report: MonitorReport | None, threshold: float) -> Judgment:
+    """What is certain about the claim "value >= threshold", at all times together."""
+    if looks[-1].status is Status.INCONSISTENT:
+        return Judgment.INCONSISTENT
+    if _doubted(report):
+        return Judgment.DOUBTED
+    decision = first_decision(looks, threshold)
+    if decision is None:
+        return Judgment.UNDECIDED
+    return Judgment.SUPPORTED if decision.at_least else Judgment.REFUTED
+
+
+def _sentence(monitor: Monitor, report: MonitorReport | None) -> str:
+    """What to read if nothing else is read."""
+    last = monitor.history[-1]
+    if last.status is Status.INCONSISTENT:
+        return "No function of the class fits the looks of all times together, so that there is no interval."
+    if last.status is Status.VACUOUS:
+        return "These data and assumptions do not bound the new policy's value yet."
+    low, high = outward(last.lower, last.upper)
+    sure = f"{confidence(monitor.delta)} confidence, at all times together,"
+    if _doubted(report):
+        return f"The class is doubted; only if it contains Q, with {sure} the new policy's value lies between {low} and {high}."
+    return f"With {sure} the new policy's value lies between {low} and {high}."
 
 
 def _refuse_copies(labels: Sequence[str]) -> None:
@@ -142,6 +180,8 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
 def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
     """One row per look, then what was decided and what was assumed."""
     terminal, looks = console(), monitor.history
+    terminal.print(_sentence(monitor, report), style="bold", markup=False)
+    terminal.print()
     title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
     table = titled_table(title)
     table.add_column("update", justify="right")
@@ -160,6 +200,8 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
         terminal.print(_verdict(looks, threshold))
     if looks[-1].status is not Status.OK:
         terminal.print(f"\n{status_text(looks[-1].status)}: {looks[-1].status.value}")
+    for doubt in () if report is None else report.interval.doubts:
+        terminal.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
     if report is not None:
         terminal.print("\nAssumed:")
         for line in report.interval.premises:
@@ -180,6 +222,8 @@ def _document(monitor: Monitor, report: MonitorReport | None, threshold: float |
         "delta": monitor.delta,
         "planned": monitor.planned,
         "rows": len(monitor),
+        "verdict": {"sentence": _sentence(monitor, report)},
+        "judgment": None if threshold is None else _judgment(monitor.history, report, threshold).name,
         "status": monitor.history[-1].status.name,
         "decision": None if decision is None else _decision(decision),
         "looks": [_look(look) for look in monitor.history],

@@ -24,14 +24,15 @@ from ..problem.transitions import Transitions
 from ..report.document import Document, columns_document, ladder_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
-from .exits import INCONSISTENT, VACUOUS
+from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
+from .saying import Said, print_said
 from .text import print_columns, print_ladder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXIT_CODES = {Status.OK: 0, Status.DOUBTED: 0, Status.VACUOUS: VACUOUS, Status.INCONSISTENT: INCONSISTENT}
+EXIT_CODES = {Status.OK: 0, Status.DOUBTED: DOUBTED, Status.VACUOUS: VACUOUS, Status.INCONSISTENT: INCONSISTENT}
 
 
 @Parameter(name="*")
@@ -105,7 +106,7 @@ def _is_a_stream(path: Path) -> bool:
 
 
 def exit_code(intervals: Sequence[Interval]) -> int:
-    """0 when an interval says something and no class was refuted, else why not."""
+    """0 when an interval says something and no class was refuted or is doubted, else why not."""
     statuses = {interval.status for interval in intervals}
     worst = next(status for status in (Status.INCONSISTENT, Status.DOUBTED, Status.OK, Status.VACUOUS) if status in statuses)
     return EXIT_CODES[worst]
@@ -120,19 +121,23 @@ def show(
     truth: float | None = None,
     to_beat: float | None = None,
     columns: Sequence[FileColumns] = (),
+    said: Said | None = None,
 ) -> None:
     """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known.
 
     columns: how those of the files were read, where there are files.
+    said:    what comes before all else; by default the verdict on the last interval.
     """
+    first = Said.of(intervals[-1]) if said is None else said
     if as_json:
-        print_json(ladder_document(intervals, data) | (columns_document(columns) if columns else {}))
+        print_json(first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {}))
     else:
+        print_said(console(), first)
         print_ladder(console(), intervals, truth, to_beat)
         print_columns(console(), columns)
     if report is not None:
         remarks = [sentence for each in columns for sentence in each.sentences()]
-        write_text(report, report_html(intervals, data, title, truth, to_beat, remarks))
+        write_text(report, report_html(intervals, data, title, truth, to_beat, remarks, first.verdict))
         note(f"Report: {report}")
 
 

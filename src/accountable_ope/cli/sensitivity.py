@@ -16,9 +16,11 @@ from ..errors import InvalidInput
 from ..report.document import Document, columns_document, finite_or_none, ladder_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
+from .deciding import decision_code
 from .inputs import read_inputs
 from .options import ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
+from .saying import Said, print_said
 from .text import number_text, print_columns, print_ladder, status_text, titled_table
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
@@ -76,16 +78,19 @@ def sensitivity(
                 flips.append(made.flip_point(wanted, parameter))
         if width is not None:
             rows = made.rows_needed(width, progress=phase("prefixes of the data"))
+        ruling = None if wanted is None else made.baseline.decide(wanted)
+        said = Said.of(made.baseline, ruling)
     if output.as_json:
         found = sensitivity_document(curves, least, flips, rows)
-        print_json(ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
+        print_json(said.document() | ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
     else:
         terminal = console()
+        print_said(terminal, said)
         print_ladder(terminal, [made.baseline])
         print_sensitivity(terminal, curves, least, flips, rows)
         print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))
-    return exit_code([made.baseline])
+    return exit_code([made.baseline]) if ruling is None else decision_code(ruling)
 
 
 def print_sensitivity(

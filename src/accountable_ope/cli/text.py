@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..bounds.correction import Correction, CorrectionStatus
-from ..bounds.diagnosis import Diagnosis, Verdict
+from ..bounds.diagnosis import Diagnosis, EstimateVerdict
 from ..bounds.interval import Interval, normalizer
 from ..io.columns import FileColumns
 from ..io.display import confidence
@@ -124,7 +124,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Verdict, interval and where the estimate is wrong."""
-    style = "green" if diagnosis.verdict is Verdict.CONSISTENT else "red"
+    style = "green" if diagnosis.verdict is EstimateVerdict.CONSISTENT else "red"
     compared = "at most" if diagnosis.loss <= diagnosis.radius.total else "above"
     console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}")
     console.print(

@@ -50,8 +50,10 @@ class AnyInterval(Protocol):
     def premises(self) -> tuple[Statement, ...]: ...
 
 
-def interval_html(interval: AnyInterval, estimand: str, method: str, doubts: Sequence[Statement] = ()) -> str:
-    """An interval as a small table, for notebooks."""
+def interval_html(
+    interval: AnyInterval, estimand: str, method: str, doubts: Sequence[Statement] = (), lead: Sequence[str] = ()
+) -> str:
+    """An interval as a small table, for notebooks; lead: sentences that come first."""
     rows = (
         ("interval", ends_text(interval.lower, interval.upper)),
         ("method", method),
@@ -59,7 +61,7 @@ def interval_html(interval: AnyInterval, estimand: str, method: str, doubts: Seq
         ("transitions", f"{interval.count:,}"),
     )
     title = f"{estimand}, {confidence(interval.delta)} confidence"
-    return result_html(title, interval.status, rows, interval.premises, doubts)
+    return result_html(title, interval.status, rows, interval.premises, doubts, lead)
 
 
 def result_html(
@@ -68,6 +70,7 @@ def result_html(
     rows: Sequence[tuple[str, object]],
     premises: Sequence[Statement],
     doubts: Sequence[Statement] = (),
+    lead: Sequence[str] = (),
 ) -> str:
     """A result as a small table, for notebooks."""
-    return result_table(title, rows, premises, status=outcome.name, advice=str(outcome.value), notes=doubts)
+    return result_table(title, rows, premises, status=outcome.name, advice=str(outcome.value), notes=doubts, lead=lead)

@@ -24,6 +24,7 @@ def result_table(
     status: str = "",
     advice: str = "",
     notes: Sequence[object] = (),
+    lead: Sequence[str] = (),
 ) -> str:
     """A result as a fragment of HTML, for `_repr_html_`.
 
@@ -31,8 +32,10 @@ def result_table(
     statements: what the result rests on; folded away behind their number.
     status:     one word, in color where it is a known one (OK, VACUOUS, INCONSISTENT, ...), with what it means as `advice`.
     notes:      what must not be overlooked, such as doubts.
+    lead:       sentences that come before all else.
     """
-    return render("table.html", _ResultTable(title, tuple(rows), tuple(statements), status, advice, tuple(notes)))
+    first = tuple(filter(None, lead))
+    return render("table.html", _ResultTable(title, tuple(rows), tuple(statements), status, advice, tuple(notes), first))
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class _ResultTable:
     status: str
     advice: str
     notes: tuple[object, ...]
+    lead: tuple[str, ...]
 
 
 @cache

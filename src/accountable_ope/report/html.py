@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..bounds.interval import Interval, normalizer
+from ..bounds.verdict import Verdict
 from ..io.display import confidence
 from ..io.templates import render
 from ..problem.statements import Status
@@ -70,6 +71,8 @@ class Page:
     subtitle: str
     status: str
     verdict: str
+    second_line: str
+    decision: str
     doubts: tuple[Note, ...]
     known: tuple[tuple[str, str, str], ...]
     comparison: str
@@ -90,12 +93,15 @@ def report_html(
     truth: float | None = None,
     to_beat: float | None = None,
     remarks: Sequence[str] = (),
+    verdict: Verdict | None = None,
 ) -> str:
     """The whole page; with the values of the target policy and of the behavior policy, where they are known.
 
     remarks: sentences about how the data were read.
+    verdict: what comes first; by default that on the last interval.
     """
     best = intervals[-1]
+    said = best.verdict() if verdict is None else verdict
     episodes = "" if data.number_of_episodes is None else f" in {data.number_of_episodes:,} episodes"
     scale = normalizer(best.assumptions.discount)
     known = (("Truth, known for this dataset", truth), ("The behavior policy itself, to beat", to_beat))
@@ -104,7 +110,9 @@ def report_html(
         subtitle=f"{best.estimand} from {len(data):,} logged transitions{episodes}; discount {best.assumptions.discount:g}, "
         f"confidence {confidence(best.delta)}, both ends together.",
         status=best.status.name,
-        verdict=_verdict(best),
+        verdict=said.sentence,
+        second_line=said.second_line,
+        decision="" if said.decision is None else str(said.decision),
         doubts=tuple(Note("DOUBT", "Weak sign" if doubt.weak else "Doubt", str(doubt)) for doubt in best.doubts),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
@@ -130,18 +138,6 @@ def report_html(
         ),
     )
     return render("report.html", page)
-
-
-def _verdict(interval: Interval) -> str:
-    source = f"{interval.radius.name}, {interval.guarantee.value}"
-    match interval.status:
-        case Status.OK | Status.DOUBTED:
-            ends = f"between {interval.lower:.4f} and {interval.upper:.4f}, with {confidence(interval.delta)} confidence"
-            return f"{interval.estimand}: {ends}, if everything under “What was assumed” holds ({source})."
-        case Status.VACUOUS:
-            return f"The data add nothing to the declared ranges ({source})."
-        case Status.INCONSISTENT:
-            return f"No function of the class fits the data, so there is no interval ({source})."
 
 
 def _ends(interval: Interval, ends: tuple[float, float]) -> str:

@@ -1,0 +1,158 @@
+"""Decisions made with an interval: is the value at least so much, is it better than that of the logged policy?
+
+A claim is SUPPORTED where the whole interval meets it, REFUTED where none of it does, UNDECIDED in between. Where the class is
+refuted there is no interval, and where it is doubted none that should decide anything: then the answer is that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..arguments import checked
+from ..errors import InvalidInput
+from ..io.display import confidence, ends_text
+from ..problem.statements import Statement, Status, remark
+from ..validation import number
+from .logging_policy import LoggedValue, logged_value
+
+if TYPE_CHECKING:
+    from .interval import Interval
+
+
+class Judgment(Enum):
+    """What the data say of a claim; the value is what to do with that."""
+
+    SUPPORTED = "The data and the assumptions support it."
+    REFUTED = "The data and the assumptions refute it."
+    UNDECIDED = "The data and the assumptions do not decide it. More rows or other declarations may."
+    DOUBTED = "The data speak against an assumption behind the interval, so that it should decide nothing."
+    INCONSISTENT = "No function of the class fits the data, so that nothing is decided. Use more or other features."
+
+
+@checked
+@dataclass(frozen=True)
+class Ruling:
+    """What the data say of a claim about the value of the target policy.
+
+    Parameters
+    ----------
+    judgment : Judgment
+        SUPPORTED, REFUTED, UNDECIDED, DOUBTED or INCONSISTENT.
+    claim : str
+        In words, such as "value >= 28".
+    delta : float
+        The probability with which a SUPPORTED or REFUTED is wrong, if the premises hold, is at most this.
+    if_true : Judgment
+        What the ends alone say, the same but where the class is doubted: what would follow if it held Q.
+    statement : Statement
+        Judgment, claim and numbers in one sentence.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=20)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
+    >>> [interval.decide(at_least=value).judgment.name for value in (0.5, mdp.value, 2.0)]
+    ['SUPPORTED', 'UNDECIDED', 'REFUTED']
+    """
+
+    judgment: Judgment
+    claim: str
+    delta: float
+    if_true: Judgment
+    statement: Statement
+
+    def __str__(self) -> str:
+        return self.statement.text
+
+    @property
+    def decided(self) -> bool:
+        """Whether the claim is supported or refuted."""
+        return self.judgment in (Judgment.SUPPORTED, Judgment.REFUTED)
+
+
+def at_least(interval: Interval, threshold: float) -> Ruling:
+    """The claim that the value is at least the threshold."""
+    wanted = number(threshold, "at_least")
+    allowed = interval.ranges.value
+    if interval.lower >= wanted:
+        by_ends = Judgment.SUPPORTED
+    elif interval.upper < wanted:
+        by_ends = Judgment.REFUTED
+    else:
+        by_ends = Judgment.UNDECIDED
+    judgment = _with_doubts(interval, by_ends)
+    # What the declared ranges say by themselves rests on no class.
+    if not allowed[0] < wanted <= allowed[1]:
+        judgment = by_ends = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
+    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(interval))
+    named = remark("decision", text, ("at_least", wanted), ("lower", interval.lower), ("upper", interval.upper))
+    return Ruling(judgment, f"value >= {wanted:g}", interval.delta, by_ends, named)
+
+
+def better_than_logged(interval: Interval) -> Ruling:
+    """The claim that the target policy is better than the one that logged the data, by intervals at delta / 2 each.
+
+    Both hold at once with probability 1 - delta. Raises InvalidInput where the value of the logged policy cannot be known.
+    """
+    rebound = interval.rebound
+    if rebound is None:
+        raise InvalidInput("There is no value of the logged policy here to compare with: of a discounted value only.")
+    if rebound.growing:
+        raise InvalidInput("The value of the logged policy is a statement about one number of rows, and these grow.")
+    half = interval.delta / 2
+    logged = logged_value(rebound.problem, delta=half)
+    return compared(rebound.at(half), logged, interval.delta)
+
+
+def compared(interval: Interval, logged: LoggedValue, delta: float) -> Ruling:
+    """Two intervals that hold at once with probability 1 - delta."""
+    if interval.lower > logged.upper:
+        by_ends = Judgment.SUPPORTED
+    elif interval.upper <= logged.lower:
+        by_ends = Judgment.REFUTED
+    else:
+        by_ends = Judgment.UNDECIDED
+    judgment = _with_doubts(interval, by_ends)
+    elsewhere = next((each.text for each in logged.doubts if each.name == "starts"), "")
+    if logged.status is Status.INCONSISTENT:
+        judgment = Judgment.INCONSISTENT
+    elif elsewhere and judgment is not Judgment.INCONSISTENT:
+        judgment = Judgment.DOUBTED
+    claim = "value > value of the logged policy"
+    each = f"{_interval_clause(interval)}, that of the logged policy is in {ends_text(logged.lower, logged.upper)}"
+    if interval.delta < delta:
+        each += f", each with {confidence(interval.delta)} confidence and both together with {confidence(delta)}"
+    text = _text(judgment, by_ends, claim, each)
+    if judgment is Judgment.DOUBTED and elsewhere:
+        text += f" {elsewhere}"
+    ends = (("lower", interval.lower), ("upper", interval.upper))
+    named = remark("decision", text, *ends, ("logged_lower", logged.lower), ("logged_upper", logged.upper))
+    return Ruling(judgment, claim, delta, by_ends, named)
+
+
+def _with_doubts(interval: Interval, by_ends: Judgment) -> Judgment:
+    match interval.status:
+        case Status.INCONSISTENT:
+            return Judgment.INCONSISTENT
+        case Status.DOUBTED:
+            return Judgment.DOUBTED
+    return by_ends
+
+
+def _interval_clause(interval: Interval) -> str:
+    if interval.outcome is Status.INCONSISTENT:
+        return "there is no interval"
+    return f"the value is in {ends_text(interval.lower, interval.upper)}"
+
+
+def _text(judgment: Judgment, by_ends: Judgment, claim: str, numbers: str) -> str:
+    if judgment is Judgment.DOUBTED:
+        return f"DOUBTED: {claim}. {judgment.value} By its ends, {numbers}: {by_ends.name}."
+    return f"{judgment.name}: {claim}, as {numbers}. {judgment.value}"

@@ -1,0 +1,271 @@
+"""The verdict: what a result says, in one sentence that comes first, and in a second one for those who would bet.
+
+The first line is what is proved (or, where the class is doubted, what does not rest on it). Numbers are rounded outward, to two
+digits of the width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..arguments import checked
+from ..io.display import confidence
+from ..problem.statements import Guarantee, Statement, Status, advice, remark
+from ..radii.doubts import DoubtKind, p_text
+from .companions import Companions
+from .cross_fitted import CrossFittedInterval
+from .decision import Judgment, Ruling, better_than_logged, compared
+from .logging_policy import LoggedValue
+
+if TYPE_CHECKING:
+    from .interval import Interval
+
+AVERAGE = "Average reward of the target policy"
+MOST_DIGITS = 12
+NONE = Companions()
+BET = "What a practitioner would bet on, for many rows"
+
+
+@checked
+@dataclass(frozen=True)
+class Verdict:
+    """What a result says, in plain sentences; see docs/verdict.md.
+
+    Parameters
+    ----------
+    sentence : str
+        What to read if nothing else is read.
+    second_line : str
+        What one would bet on beside what is proved; empty where there is nothing to add.
+    decision : Ruling or None
+        What the data say of the claim that was asked about, or else of the claim that the target policy is better than the logged
+        one; None where neither can be said.
+    parts : tuple of Statement
+        The clauses of both lines with their numbers as parameters: `interval`, `logged`, `large-sample`, `doubt`, and why one is
+        missing.
+    advice : Statement
+        What to do next.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=40)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm, reward_noise=False)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    >>> verdict = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0)).verdict()
+    >>> verdict.sentence.startswith("With 90% confidence the new policy's value lies between")
+    True
+    """
+
+    sentence: str
+    second_line: str
+    decision: Ruling | None
+    parts: tuple[Statement, ...]
+    advice: Statement
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.second_line}" if self.second_line else self.sentence
+
+
+def verdict_of(interval: Interval, companions: Companions = NONE, ruling: Ruling | None = None) -> Verdict:
+    """The verdict on an interval beside its companions.
+
+    ruling: on what was asked; None: whether the target policy is better than the logged one, where both values are known.
+    """
+    against_logged = None if companions.logged is None else _comparison(interval, companions.logged)
+    match interval.status:
+        case Status.INCONSISTENT:
+            first, second = _inconsistent(interval, companions)
+        case Status.DOUBTED:
+            first, second = _doubted(interval, companions)
+        case Status.VACUOUS:
+            first, second = _vacuous(interval, companions)
+        case _:
+            first, second = _bounded(interval, companions, against_logged)
+    parts = [_interval_part(interval)]
+    if companions.logged is not None:
+        parts.append(_logged_part(companions.logged))
+    if companions.crossed is not None:
+        parts.append(_crossed_part(companions.crossed))
+    parts += [each.statement for each in interval.doubts]
+    decision = against_logged if ruling is None else ruling
+    return Verdict(first, second, decision, (*parts, *companions.missing), _advice(interval, decision))
+
+
+def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
+    """Whether the target policy is better; asked at delta / 2 each only where the intervals at delta each are apart."""
+    apart = interval.lower > logged.upper or interval.upper <= logged.lower
+    if apart and interval.rebound is not None and not interval.rebound.growing:
+        return better_than_logged(interval)
+    # Not apart at delta each: still less so at delta / 2. Nothing is claimed, so that no delta is spent.
+    return compared(interval, logged, interval.delta)
+
+
+def _bounded(interval: Interval, companions: Companions, against: Ruling | None) -> tuple[str, str]:
+    low, high = outward(interval.lower, interval.upper)
+    first = f"{_how_sure(interval)} {_what(interval)} lies between {low} and {high}"
+    logged = _logged_clause(companions)
+    conclusion = ""
+    if logged and against is not None:
+        conclusion = {
+            Judgment.SUPPORTED: "it is better",
+            Judgment.REFUTED: "it is not better",
+            Judgment.UNDECIDED: "not enough data to say that it is better",
+            Judgment.DOUBTED: "the two are not comparable",
+            Judgment.INCONSISTENT: "the logged policy's returns contradict what was declared",
+        }[against.judgment]
+    first += f"; {logged}: {conclusion}." if conclusion else f"{'; ' + logged if logged else ''}."
+    crossed = companions.crossed
+    if crossed is None or not _says_something(crossed):
+        return first, _left_out(companions)
+    proved = f"What is {_proved(interval)}: {low} to {high}, if what is assumed holds."
+    second = f"{BET}: {_estimate(crossed)}. {proved}"
+    return first, " ".join(filter(None, (second, _left_out(companions))))
+
+
+def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
+    worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.p_value)
+    what = "class" if worst.kind is DoubtKind.CLASS else "norm bound"
+    low, high = outward(interval.lower, interval.upper)
+    crossed, logged = companions.crossed, _logged_clause(companions)
+    first = f"The {what} is doubted ({p_text(worst.p_value)})"
+    if crossed is not None and _says_something(crossed):
+        first += f"; without it, for many rows, {_what(interval)} is about {_estimate(crossed)}"
+    else:
+        first += f", and {_what(interval)} is not known without it"
+    first += f"; {logged}." if logged else "."
+    rests = "Only if the class contains Q" if worst.kind is DoubtKind.CLASS else "Only if the norm bound holds"
+    second = f"{rests}: {_how_sure(interval, lead=False)} between {low} and {high}."
+    return first, " ".join(filter(None, (second, _left_out(companions))))
+
+
+def _vacuous(interval: Interval, companions: Companions) -> tuple[str, str]:
+    low, high = interval.ranges.value
+    logged = _logged_clause(companions)
+    first = f"These data and assumptions do not bound {_what(interval)}: anything from {low:.4g} to {high:.4g} is possible"
+    first += f"; {logged}." if logged else "."
+    return first, _bet(companions)
+
+
+def _inconsistent(interval: Interval, companions: Companions) -> tuple[str, str]:
+    part = max(interval.certificates, key=lambda each: each.least_misfit)
+    if part.least_misfit > 0:
+        why = f"every one of them misses Q somewhere by at least {part.least_misfit:.3g}"
+    elif part.least_loss > interval.radius.total:
+        why = f"the least loss {part.least_loss:.3g} is above {interval.radius.total:.3g}, which chance explains"
+    else:
+        why = "none has a loss that chance explains and values within their range and the norm bound"
+    logged = _logged_clause(companions)
+    first = f"No function of the class fits: {why}, so that there is no interval"
+    first += f"; {logged}." if logged else "."
+    return first, _bet(companions)
+
+
+def _bet(companions: Companions) -> str:
+    crossed = companions.crossed
+    bet = ""
+    if crossed is not None and _says_something(crossed):
+        bet = f"{BET}: {_estimate(crossed)}, which rests on no class. Nothing is proved."
+    return " ".join(filter(None, (bet, _left_out(companions))))
+
+
+def _left_out(companions: Companions) -> str:
+    """Why the logged policy is not mentioned."""
+    reason = companions.why_missing("no-logged-value")
+    if companions.logged is not None and companions.logged.status is not Status.OK:
+        reason = "its returns are bounded no better than by the declared rewards"
+        if companions.logged.status is Status.INCONSISTENT:
+            reason = "its returns contradict what was declared"
+    return f"The logged policy's value is left out: {reason}." if reason else ""
+
+
+def _logged_clause(companions: Companions) -> str:
+    logged = companions.logged
+    if logged is None or logged.status is not Status.OK:
+        return ""
+    low, high = outward(logged.lower, logged.upper)
+    starts = ", from other starts," if any(each.name == "starts" for each in logged.doubts) else ""
+    return f"the logged policy's{starts} is {_near(logged.estimate, logged.width)} ({low} to {high})"
+
+
+def _what(interval: Interval) -> str:
+    return f"the new policy's {'average reward' if interval.estimand == AVERAGE else 'value'}"
+
+
+def _how_sure(interval: Interval, *, lead: bool = True) -> str:
+    sure = f"with {confidence(interval.delta)} confidence"
+    match interval.guarantee:
+        case Guarantee.ASYMPTOTIC:
+            sure = f"for many rows, {sure},"
+        case Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
+            sure = f"if the noise is as declared, {sure}"
+            sure += "," if lead else ""
+    return sure[0].upper() + sure[1:] if lead else sure
+
+
+def _proved(interval: Interval) -> str:
+    return "said for many rows of this class" if interval.guarantee is Guarantee.ASYMPTOTIC else "proved"
+
+
+def _estimate(crossed: CrossFittedInterval) -> str:
+    low, high = outward(crossed.lower, crossed.upper)
+    return f"{_near(crossed.estimate, crossed.width)} ({low} to {high})"
+
+
+def _says_something(crossed: CrossFittedInterval) -> bool:
+    return crossed.status is Status.OK and math.isfinite(crossed.estimate)
+
+
+def _advice(interval: Interval, decision: Ruling | None) -> Statement:
+    if decision is None or interval.status is not Status.OK:
+        return interval.advice
+    text = decision.judgment.value
+    if decision.judgment is Judgment.UNDECIDED:
+        text += " `Interval.breakdown()` and `aope bound --explain` say which would narrow the interval most."
+    return advice(decision.judgment.name.lower(), text)
+
+
+def _interval_part(interval: Interval) -> Statement:
+    text = f"{interval.estimand}: {interval.status.name}, {interval.guarantee.value}, {interval.radius.name}."
+    ends = (("lower", interval.lower), ("upper", interval.upper), ("delta", interval.delta))
+    return remark("interval", text, *ends, ("status", interval.status.name))
+
+
+def _logged_part(logged: LoggedValue) -> Statement:
+    text = f"Value of the logged policy from {logged.episodes} episodes: {logged.status.name}, {logged.guarantee.value}."
+    ends = (("estimate", logged.estimate), ("lower", logged.lower), ("upper", logged.upper), ("delta", logged.delta))
+    return remark("logged", text, *ends)
+
+
+def _crossed_part(crossed: CrossFittedInterval) -> Statement:
+    text = f"Cross-fitted, {crossed.guarantee.value}: {crossed.status.name}."
+    ends = (("estimate", crossed.estimate), ("lower", crossed.lower), ("upper", crossed.upper), ("delta", crossed.delta))
+    return remark("large-sample", text, *ends)
+
+
+def outward(lower: float, upper: float) -> tuple[str, str]:
+    """Both ends to two digits of the width, rounded away from each other."""
+    digits = _digits(upper - lower)
+    scale = 10.0**digits
+    # A product such as 0.29 * 100 lies a rounding error off the number that is meant.
+    low = math.floor(lower * scale + 1e-9 * max(1.0, abs(lower * scale))) / scale
+    high = math.ceil(upper * scale - 1e-9 * max(1.0, abs(upper * scale))) / scale
+    return _fixed(low, digits), _fixed(high, digits)
+
+
+def _near(value: float, width: float) -> str:
+    return _fixed(value, _digits(width))
+
+
+def _fixed(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def _digits(width: float) -> int:
+    """Decimals that show two digits of a width."""
+    return 4 if not 0 < width < math.inf else min(max(0, 1 - math.floor(math.log10(width))), MOST_DIGITS)

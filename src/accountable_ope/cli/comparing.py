@@ -1,0 +1,181 @@
+"""`aope compare`: several policies on one log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.markup import escape
+
+from ..bounds.comparing import Comparison, Contender, Difference, NamedPolicy
+from ..bounds.comparing import compare as compare_policies
+from ..bounds.logging_policy import LoggedValue
+from ..errors import InvalidInput
+from ..io.display import confidence
+from ..problem.statements import Status, texts
+from ..report.comparison_plot import comparison_figure
+from ..report.document import Document, columns_document, finite_or_none
+from ..validation import number
+from .exits import INCONSISTENT, VACUOUS
+from .inputs import Inputs, read_inputs
+from .options import PROBLEM, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions, module_file
+from .output import EXIT_CODES, PlotOptions, console, print_json, progress
+from .text import number_text, print_columns, status_text, titled_table
+
+COLUMNS = "the columns"
+"""What the policy is called that the files hold."""
+
+
+@Parameter(name="*", group=PROBLEM)
+@dataclass(frozen=True, kw_only=True)
+class ContestOptions:
+    """Start states and target policies."""
+
+    policy: tuple[str, ...] = ()
+    """module:function of a target policy (states -> probabilities), repeatable. Default: the columns of the files."""
+    starts: Path | None = None
+    """Parquet file of start states (state, weight, target_probability). Default: first states of episodes."""
+    sampled_starts: bool = False
+    """The start states are an i.i.d. sample, not the distribution itself."""
+    action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
+    ignore_column: tuple[str, ...] = ()
+    """Column of the files to leave out, repeatable."""
+    no_logged_policy: bool = False
+    """Leave out the policy that logged the data; the others share its part of delta."""
+
+    def each(self) -> list[ProblemOptions]:
+        """The problem of every policy."""
+        shared = ProblemOptions(
+            starts=self.starts,
+            sampled_starts=self.sampled_starts,
+            action_values=self.action_values,
+            ignore_column=self.ignore_column,
+        )
+        return [replace(shared, policy=name) for name in self.policy] or [shared]
+
+    def files(self, data: Path) -> list[Path]:
+        """All files that are read."""
+        modules = (module_file(name) for name in self.policy)
+        return [path for path in (data, self.starts, *modules) if path is not None]
+
+
+def compare(
+    data: DataFile,
+    /,
+    *,
+    contest: ContestOptions = ContestOptions(),
+    declared: Declarations = Declarations(),
+    choice: ClassOptions = ClassOptions(),
+    radius: RadiusOptions = RadiusOptions(),
+    output: PlotOptions = PlotOptions(),
+) -> int:
+    """A row per policy, the logged one last, and the difference of every two."""
+    if len(set(contest.policy)) < len(contest.policy):
+        raise InvalidInput(f"--policy must name different policies. Got {' '.join(contest.policy)}.")
+    output.check(contest.files(data))
+    choice.check()
+    number(radius.delta, "delta")
+    assumptions, kernel = declared.assumptions(), choice.test_kernel()
+    read: list[Inputs] = [read_inputs(data, each) for each in contest.each()]
+    policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
+    asked = read[0].problem(assumptions)
+    with progress(output.as_json) as phase:
+        found = compare_policies(
+            asked,
+            policies,
+            features=choice.classes(asked.experience),
+            kernel=kernel,
+            radius=radius.radius,
+            delta=radius.delta,
+            logged=not contest.no_logged_policy,
+            options=choice.tiles(),
+            progress=phase("kernel statistics"),
+        )
+    if output.as_json:
+        print_json(comparison_document(found) | columns_document(read[0].columns))
+    else:
+        print_comparison(console(), found)
+        print_columns(console(), read[0].columns)
+    output.draw(lambda: comparison_figure(found))
+    return comparison_code(found)
+
+
+def comparison_code(found: Comparison) -> int:
+    """That of the worst interval: refuted, doubted, OK, all of them vacuous."""
+    statuses = {each.status for each in found.contenders if not isinstance(each.found, LoggedValue)}
+    if Status.INCONSISTENT in statuses:
+        return INCONSISTENT
+    if Status.DOUBTED in statuses:
+        return EXIT_CODES[Status.DOUBTED]
+    return VACUOUS if statuses == {Status.VACUOUS} else 0
+
+
+def print_comparison(terminal: Console, found: Comparison) -> None:
+    """The verdict, a row per policy, a row per difference, and what holds at once."""
+    terminal.print(found.verdict, style="bold", markup=False, highlight=False)
+    terminal.print()
+    table = titled_table(f"Values, {confidence(found.delta)} confidence together", gap=2)
+    for name in ("policy", "value", "guarantee", "status"):
+        table.add_column(name, no_wrap=name != "policy")
+    for each in found.contenders:
+        table.add_row(escape(each.name), _ends(each.lower, each.upper), each.found.guarantee.value, status_text(each.status))
+    terminal.print(table)
+    if found.differences:
+        table = titled_table("Differences, at the same time", gap=2)
+        for name in ("first less second", "difference", "first is better", "by"):
+            table.add_column(name, no_wrap=name != "first less second")
+        for pair in found.differences:
+            by = "one program" if pair.paired else "intervals"
+            name = f"{escape(pair.first)} - {escape(pair.second)}"
+            table.add_row(name, _ends(pair.lower, pair.upper), pair.judgment.name, by)
+        terminal.print(table)
+    for statement in found.statements:
+        terminal.print(statement.text, markup=False, highlight=False)
+    for each in found.contenders:
+        for doubt in each.found.doubts:
+            terminal.print(f"\n[yellow]Doubt[/] ({escape(each.name)}): {escape(str(doubt))}")
+
+
+def _ends(lower: float, upper: float) -> str:
+    return "-" if math.isnan(lower) else f"\\[{number_text(lower)}, {number_text(upper)}]"
+
+
+def comparison_document(found: Comparison) -> Document:
+    """The comparison for machines."""
+    return {
+        "verdict": {"sentence": found.verdict, "unbeaten": list(found.unbeaten)},
+        "delta": found.delta,
+        "delta_each": found.share,
+        "policies": [_contender(each) for each in found.contenders],
+        "differences": [_difference(each) for each in found.differences],
+        "statements": texts(found.statements),
+    }
+
+
+def _contender(each: Contender) -> Document:
+    return {
+        "name": each.name,
+        "logged": isinstance(each.found, LoggedValue),
+        "lower": finite_or_none(each.lower),
+        "upper": finite_or_none(each.upper),
+        "status": each.status.name,
+        "guarantee": each.found.guarantee.value,
+        "doubts": [str(doubt) for doubt in each.found.doubts],
+        "assumed": texts(each.found.premises),
+    }
+
+
+def _difference(each: Difference) -> Document:
+    return {
+        "first": each.first,
+        "second": each.second,
+        "lower": finite_or_none(each.lower),
+        "upper": finite_or_none(each.upper),
+        "paired": each.paired,
+        "first_is_better": each.judgment.name,
+    }
