@@ -52,7 +52,7 @@ def test_the_comparison_says_what_the_interval_says():
     assert "do not certify" in comparison(certified, certified.lower)
     for value in (below, inside, above):
         assert comparison(certified, value) in report_html(intervals, data, "t", to_beat=value)
-    refuted = replace(certified, status=aope.Status.INCONSISTENT, lower=np.nan, upper=np.nan)
+    refuted = replace(certified, outcome=aope.Status.INCONSISTENT, lower=np.nan, upper=np.nan)
     assert comparison(refuted, 1.0).startswith("No function of the class fits")
     page = report_html(intervals, data, "t")
     assert "behavior" not in page and "truth" not in page

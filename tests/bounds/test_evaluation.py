@@ -38,7 +38,7 @@ def test_changed_ends_are_noticed():
     interval = aope.bound_value(problem(), features=MDP.features(), kernel=KERNEL)
     assert not replace(interval, lower=interval.lower + 0.01).check()
     assert not replace(interval, upper=interval.upper - 0.01).check()
-    assert not replace(interval, status=aope.Status.VACUOUS).check()
+    assert not replace(interval, outcome=aope.Status.VACUOUS).check()
 
 
 def test_the_order_of_classes_does_not_decide_a_diagnosis():

@@ -55,7 +55,7 @@ def read(page):
 
 def refuted(interval):
     nan = float("nan")
-    return replace(interval, status=aope.Status.INCONSISTENT, lower=nan, upper=nan)
+    return replace(interval, outcome=aope.Status.INCONSISTENT, lower=nan, upper=nan)
 
 
 def test_the_verdict_comes_first(ladder):
@@ -74,7 +74,7 @@ def test_the_verdict_comes_first(ladder):
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
-        (lambda one: replace(one, status=aope.Status.VACUOUS), "VACUOUS The data add nothing to the declared ranges"),
+        (lambda one: replace(one, outcome=aope.Status.VACUOUS), "VACUOUS The data add nothing to the declared ranges"),
         (refuted, "INCONSISTENT No function of the class fits the data, so there is no interval"),
     ],
 )

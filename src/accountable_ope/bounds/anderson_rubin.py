@@ -19,9 +19,12 @@ from ..programs.envelope import ConstantEnvelope
 from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
+from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
 from ..radii.premises import BEFORE_THE_DATA, Asked, value_premises
 from ..radii.registry import Grounds, LossKind, Radius, kernel_evidence, radius_rule
 from ..radii.wild import wild_radius
+from ..statistics.examiner import ClassTests
+from ..statistics.specification import SpecificationTest
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, flat, least_loss_solution, limit_premise, normalized_ends, unit_scale
@@ -43,6 +46,9 @@ class AndersonRubinInterval:
     unclipped : tuple of two floats
         The ends before they were cut.
     status : Status
+        OK, DOUBTED, VACUOUS or INCONSISTENT.
+    outcome : Status
+        The same before any doubt.
     identified : bool
         Whether the set is bounded along everything that the value depends on. If not, only norm bound, value box and declared
         range keep the interval finite.
@@ -62,6 +68,10 @@ class AndersonRubinInterval:
     certificates : tuple of two Certificates
         Of the upper end, and of the lower one with the sign turned: both ends are dual bounds.
     premises : tuple of Statement
+    features : str
+        The class, in words.
+    tests : ClassTests
+        Whether the class contains Q: asymptotic tests, made when asked for.
     guarantee : Guarantee
     """
 
@@ -69,7 +79,7 @@ class AndersonRubinInterval:
     upper: float
     normalized: tuple[float, float]
     unclipped: tuple[float, float]
-    status: Status
+    outcome: Status
     identified: bool
     smallest_eigenvalue: float
     relative_eigenvalue: float
@@ -80,6 +90,8 @@ class AndersonRubinInterval:
     count: int
     certificates: tuple[Certificate, Certificate]
     premises: tuple[Statement, ...]
+    features: str
+    tests: ClassTests
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
 
     def __repr__(self) -> str:
@@ -90,7 +102,31 @@ class AndersonRubinInterval:
         return self.split.total
 
     def _repr_html_(self) -> str:
-        return interval_html(self, "Value of the target policy", "Anderson-Rubin")
+        return interval_html(self, "Value of the target policy", "Anderson-Rubin", statements(self.doubts))
+
+    @property
+    def status(self) -> Status:
+        """What the interval says; DOUBTED in place of OK where the data speak against the class or its norm bound."""
+        return shown_status(self.outcome, doubted=self.doubted)
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What speaks against the class or its norm bound; that nothing does is no evidence that it is right."""
+        return class_doubts([self._tested] if self.outcome is not Status.INCONSISTENT else [])
+
+    @property
+    def doubted(self) -> bool:
+        """Whether more than a weak sign does."""
+        return self._tested.doubted
+
+    @property
+    def specification(self) -> SpecificationTest:
+        """The test behind the doubts about the class."""
+        return self.tests.specification
+
+    @property
+    def _tested(self) -> TestedClass:
+        return TestedClass(self.features, self.tests.specification, self.tests.norm)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -180,7 +216,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
     unclipped = (-ends[1].bound - start_error, ends[0].bound + start_error)
     if ends[0].status is SolveStatus.EMPTY:
         unclipped = (math.nan, math.nan)
-    lower, upper, status = clip(unclipped, ranges.value)
+    lower, upper, outcome = clip(unclipped, ranges.value)
     relative, identified = _identification(loss, statistic, system.objective)
     premises = value_premises(
         Asked.of(problem), [constant.words], rule, kernel=repr(evaluation.kernel), anchored=False, chosen=BEFORE_THE_DATA
@@ -190,7 +226,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         upper=upper,
         normalized=normalized_ends(lower, upper, problem.assumptions.discount),
         unclipped=unclipped,
-        status=status,
+        outcome=outcome,
         identified=identified,
         smallest_eigenvalue=float(np.linalg.eigvalsh(loss.A)[0]),
         relative_eigenvalue=relative,
@@ -201,6 +237,8 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         count=count,
         certificates=ends,
         premises=(*premises, limit_premise(system)),
+        features=member.name,
+        tests=member.tests,
     )
 
 

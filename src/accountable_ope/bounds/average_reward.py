@@ -50,6 +50,7 @@ from ..radii.no_cut import NoCut
 from ..radii.premises import average_premises
 from ..radii.registry import DEFAULT_RADIUS, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
+from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, probability_level
 from ..verification.record import Circumstances, DataRecord
@@ -127,13 +128,13 @@ def bound_average_reward(
         ends = [class_ends(member, rule, split.kernel, len(data)) for member in members]
     parts = tuple(each.part for each in ends)
     unclipped = hull(parts, 0.0)
-    lower, upper, status = clip(unclipped, assumptions.reward_range)
+    lower, upper, outcome = clip(unclipped, assumptions.reward_range)
     widest = int(np.argmax([each.radius.total for each in ends]))
     return Interval(
         lower=lower,
         upper=upper,
         unclipped=unclipped,
-        status=status,
+        outcome=outcome,
         radius=ends[widest].radius,
         start_error=0.0,
         split=split,
@@ -267,6 +268,7 @@ def _member(
         description=values.description,
         listed=isinstance(values.function_class.feature_map, ListedFeatures),
         note=values.note,
+        examiner=Examiner(kernel, system),
     )
 
 

@@ -24,6 +24,7 @@ from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
 from ..programs.extreme import least_correction
+from ..radii.doubts import statements
 from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
@@ -102,7 +103,7 @@ class Correction:
             ("norm of the change", f"{self.norm:.4g}"),
             ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
         )
-        doubts = (*self.doubts, *self.interval.doubts)
+        doubts = (*self.doubts, *statements(self.interval.doubts))
         return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, doubts)
 
     @property
@@ -314,7 +315,7 @@ def refuse_early(problem: Problem, features: Features | Sequence[Features], kern
 
 def outside_note(interval: Interval, after: float, norm: float, norm_bound: float | None, status: CorrectionStatus) -> str:
     """Why a corrected value may lie outside the post-hoc interval."""
-    if status is CorrectionStatus.INFEASIBLE or interval.status is Status.INCONSISTENT:
+    if status is CorrectionStatus.INFEASIBLE or interval.outcome is Status.INCONSISTENT:
         return ""
     if after in interval:
         return ""

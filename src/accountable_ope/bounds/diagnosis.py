@@ -15,6 +15,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Statement, doubt
+from ..radii.doubts import statements
 from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
@@ -83,7 +84,7 @@ class Diagnosis:
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
             ),
             self.interval.premises,
-            (*self.impossible, *self.interval.doubts),
+            (*self.impossible, *statements(self.interval.doubts)),
         )
 
     @property

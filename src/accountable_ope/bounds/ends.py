@@ -77,6 +77,7 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         missed=solution.missed + member.misfit,
         tightening=solution.tightening,
         chance_loss=_chance_loss(member, evidence, constraints.inside) if compared else math.nan,
+        tests=member.tests,
         basis=Basis(
             description=member.description,
             nonnegative_kernel=member.kernel.nonnegative,

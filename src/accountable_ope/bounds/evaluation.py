@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,10 +31,12 @@ from ..radii.registry import DEFAULT_RADIUS, LADDER, Approach, LossKind, RadiusR
 from ..radii.row_scale import row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import AnyQ, QColumns, q_columns
+from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
 from .ends import ClassEnds, class_ends, value_box
+from .fragility import Rebound
 from .interval import Interval, Setting, clip, hull
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ class Evaluation:
     chosen : Choice
         When class and kernel were chosen.
     options : TileOptions or None
+    examiners : tuple of Examiner
+        What tests the classes when asked, one per class; by default made from the systems.
     """
 
     problem: Problem
@@ -76,6 +81,11 @@ class Evaluation:
     anchor: QColumns | None = None
     chosen: Choice = BEFORE_THE_DATA
     options: TileOptions | None = None
+    examiners: tuple[Examiner, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.examiners:
+            object.__setattr__(self, "examiners", tuple(Examiner(self.kernel, system) for system in self.systems))
 
     def __repr__(self) -> str:
         anchored = "" if self.anchor is None else ", anchored"
@@ -133,7 +143,8 @@ class Evaluation:
         with single_threaded():
             ends = [class_ends(member, rule, split.kernel, size, pointwise=pointwise) for member in members]
         setting = self.setting(size, growing=growing)
-        return self.interval(ends, rule, split, setting)
+        again = Rebound(partial(_bound_within, self, (radius, delta, pointwise, planned)))
+        return replace(self.interval(ends, rule, split, setting), rebound=again)
 
     @checked
     def plans(self, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> tuple[Plan | None, ...]:
@@ -179,12 +190,12 @@ class Evaluation:
         if split.start > 0:
             start_error = start_radius(problem.ranges.span, problem.effective_starts, split.start)
         unclipped = hull(parts, start_error)
-        lower, upper, status = clip(unclipped, problem.ranges.value)
+        lower, upper, outcome = clip(unclipped, problem.ranges.value)
         return Interval(
             lower=lower,
             upper=upper,
             unclipped=unclipped,
-            status=status,
+            outcome=outcome,
             radius=max((each.radius for each in ends), key=lambda radius: radius.total),
             start_error=start_error,
             split=split,
@@ -224,7 +235,13 @@ class Evaluation:
         """The evaluation of one of the classes alone."""
         self._refuse_index(index)
         kept = slice(index, index + 1)
-        return replace(self, classes=self.classes[kept], systems=self.systems[kept], statistics=self.statistics[kept])
+        return replace(
+            self,
+            classes=self.classes[kept],
+            systems=self.systems[kept],
+            statistics=self.statistics[kept],
+            examiners=self.examiners[kept],
+        )
 
     @checked
     def diagnose(self, q: AnyQ, radius: str = DEFAULT_RADIUS, delta: float = 0.1) -> Diagnosis:
@@ -309,6 +326,7 @@ class Evaluation:
             note=note,
             offered=problem.propensity_weights,
             row_ranges=of_rows,
+            examiner=self.examiners[index],
             largest_scaled=None if scale is None else scale.largest,
         )
 
@@ -374,6 +392,13 @@ def evaluate(
     check_asked(problem, kernel)
     columns = None if anchor is None else q_columns(anchor, problem.experience)
     return _evaluate(problem, kernel, as_classes(features), columns, chosen, options, progress)
+
+
+def _bound_within(evaluation: Evaluation, asked: tuple[str, float, bool | None, int | None], norm_bound: float) -> Interval:
+    """The interval under another norm bound."""
+    radius, delta, pointwise, planned = asked
+    facts = replace(evaluation.problem.assumptions, norm_bound=norm_bound)
+    return evaluation.assuming(facts).bound(radius, delta, pointwise=pointwise, planned=planned)
 
 
 def _evaluate(

@@ -139,6 +139,7 @@ def bound_by_finite_features(
                 member,
                 name=f"the RKHS of {features!r}",
                 norm=larger.norm_bound,
+                examiner=None,
                 box=value_box(member.system, problem.ranges, facts.misfit + larger.slack),
             ),
             rule,

@@ -18,14 +18,19 @@ from ..programs.certificate import Certificate, SolveStatus
 from ..programs.constraint_set import ConstraintSet
 from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
+from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status, statements
 from ..radii.no_cut import NoCut
-from ..radii.premises import ClassWords, CutWords, class_doubts, cut_remarks, plausibility
+from ..radii.premises import ClassWords, CutWords, cut_remarks
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
+from ..statistics.examiner import ClassTests
+from ..statistics.norm_test import NormTest
+from ..statistics.specification import SpecificationTest
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray
 from ..verification.record import Circumstances, DataRecord, Record, TermRecord
 from ..verification.verify import Verification
+from .fragility import Fragility, Rebound, fragility_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,8 @@ class ClassCertificates:
         What the data and the class give.
     least_norm_terms, least_loss_terms : tuple of TermRecord
         What proves that none is smaller.
+    tests : ClassTests
+        Whether the class, within its norm bound, contains Q: asymptotic tests, made when asked for.
     """
 
     features: str
@@ -131,6 +138,7 @@ class ClassCertificates:
     basis: Basis
     least_norm_terms: tuple[TermRecord, ...]
     least_loss_terms: tuple[TermRecord, ...]
+    tests: ClassTests
     note: str = ""
     offset: float = 0.0
     missed: float = 0.0
@@ -156,14 +164,19 @@ class ClassCertificates:
         return self.upper.status is not SolveStatus.EMPTY
 
     @property
-    def plausibility(self) -> float:
-        """In how many data sets, at most, the least loss is so large by chance, were Q in the class; NaN: not known.
+    def specification(self) -> SpecificationTest:
+        """Whether the class contains Q: a test for many rows, no guarantee. A large p-value is no evidence that it does."""
+        return self.tests.specification
 
-        The loss of the true Q is about a sum of mu_j chi^2_1 with sum_j mu_j = chance_loss, for many rows, and the least loss is
-        no larger. Of all such sums a single chi^2_1 has the heaviest upper fifth (Szekely and Bakirov, 2003), so the tail of
-        least_loss / chance_loss is at most P(chi^2_1 > ratio), wherever that is at most 0.2. Asymptotic: no guarantee.
-        """
-        return plausibility(self.least_loss, self.chance_loss)
+    @property
+    def norm_test(self) -> NormTest | None:
+        """Whether the declared norm bound is large enough; None where none was declared or it cannot be tested."""
+        return self.tests.norm
+
+    @property
+    def tested(self) -> TestedClass:
+        """What doubts are told from."""
+        return TestedClass(self.features, self.specification, self.norm_test)
 
     def refutation(self, radius: Radius) -> str:
         """In words, how the class was refuted."""
@@ -187,21 +200,29 @@ class Interval:
     lower, upper : float
         The ends, cut to the range of values that the assumptions allow; NaN where the status is INCONSISTENT.
     status : Status
-        OK, VACUOUS or INCONSISTENT.
-    premises, doubts, remarks : tuple of Statement
-        What must be true for the guarantee, what speaks against it, and how it came about.
+        OK, DOUBTED, VACUOUS or INCONSISTENT.
+    outcome : Status
+        The same before any doubt: OK, VACUOUS or INCONSISTENT.
+    premises, remarks : tuple of Statement
+        What must be true for the guarantee, and how it came about.
+    doubts : tuple of Doubt
+        What speaks against the premises: asymptotic tests, made when asked for.
+    doubted : bool
+        Whether more than a weak sign does.
     radius : Radius
         The radius, its theorem and guarantee.
     certificates : tuple of ClassCertificates
         What proves the ends, one entry per class of Q.
     unclipped : tuple of float
         The ends before they were cut.
+    rebound : Rebound or None
+        Bounds the same rows under another norm bound; None where that is not offered.
     """
 
     lower: float
     upper: float
     unclipped: tuple[float, float]
-    status: Status
+    outcome: Status
     radius: Radius
     start_error: float
     split: DeltaSplit
@@ -214,12 +235,13 @@ class Interval:
     setting: Setting
     premises: tuple[Statement, ...]
     estimand: str = "Value of the target policy"
+    rebound: Rebound | None = None
 
     def __repr__(self) -> str:
         return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)
 
     def _repr_html_(self) -> str:
-        return interval_html(self, self.estimand, f"{self.radius.name}: {self.radius.theorem}", self.doubts)
+        return interval_html(self, self.estimand, f"{self.radius.name}: {self.radius.theorem}", statements(self.doubts))
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -227,6 +249,11 @@ class Interval:
     @property
     def width(self) -> float:
         return self.upper - self.lower
+
+    @property
+    def status(self) -> Status:
+        """What the interval says; DOUBTED in place of OK where the data speak against the class or its norm bound."""
+        return shown_status(self.outcome, doubted=self.doubted)
 
     @property
     def delta(self) -> float:
@@ -287,13 +314,30 @@ class Interval:
         return _cut_remarks(self.certificates)
 
     @property
-    def doubts(self) -> tuple[Statement, ...]:
-        """Which classes probably do not contain Q, though the data do not refute them at this radius and size."""
-        return class_doubts(
-            [(part.features, part.least_loss, part.plausibility) for part in self.certificates if part.consistent],
-            self.delta,
-            self.assumptions.misfit,
-        )
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Which classes, or norm bounds, probably do not hold Q, though the data do not refute them at this radius and size.
+
+        That there are none is no evidence that a class is right.
+        """
+        return class_doubts(self._tested, self.assumptions.misfit)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the premise is doubted that one of the classes, within its norm bound, holds Q."""
+        return all_doubted(self._tested, self.assumptions.misfit)
+
+    def fragility(self) -> Fragility | None:
+        """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end."""
+        return None if self.rebound is None else fragility_of(self, self.rebound)
+
+    @property
+    def specifications(self) -> tuple[SpecificationTest, ...]:
+        """The tests behind the doubts about classes, one per class."""
+        return tuple(part.specification for part in self.certificates)
+
+    @property
+    def _tested(self) -> list[TestedClass]:
+        return [part.tested for part in self.certificates if part.consistent]
 
 
 def _cut_remarks(parts: Sequence[ClassCertificates]) -> tuple[Statement, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..arguments import checked
 from ..io.display import ends_text, interval_html, one_line
 from ..problem.statements import Guarantee, Statement, Status
+from ..radii.doubts import statements
 from .interval import Interval
 
 
@@ -77,7 +78,7 @@ class MonitorReport:
 
     def _repr_html_(self) -> str:
         return interval_html(
-            self, "Value of the target policy, at all times so far", self.interval.radius.name, self.interval.doubts
+            self, "Value of the target policy, at all times so far", self.interval.radius.name, statements(self.interval.doubts)
         )
 
     @property
@@ -135,9 +136,9 @@ def first_decision(looks: Sequence[Look], threshold: float) -> Decision | None:
 
 def running_ends(before: Look | None, interval: Interval) -> tuple[float, float, Status]:
     """What the interval has in common with those before; nothing in common refutes the class, for good."""
-    lower, upper, statuses = interval.lower, interval.upper, [interval.status]
+    lower, upper, statuses = interval.lower, interval.upper, [interval.outcome]
     if before is not None:
-        lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.status]
+        lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.outcome]
     if Status.INCONSISTENT in statuses or not lower <= upper:
         return math.nan, math.nan, Status.INCONSISTENT
     return lower, upper, Status.OK if Status.OK in statuses else Status.VACUOUS

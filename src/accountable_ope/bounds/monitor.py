@@ -143,7 +143,7 @@ class Monitor:
         before = self._looks[-1] if self._looks else None
         lower, upper, status = running_ends(before, interval)
         now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
-        look = Look(interval.count, now, interval.status, lower, upper, status, seconds, label)
+        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label)
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 

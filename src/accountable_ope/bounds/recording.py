@@ -60,7 +60,7 @@ def record_of(interval: Interval) -> Record:
         classes=tuple(_class_record(part) for part in interval.certificates),
         result=ResultRecord(interval.lower, interval.upper, interval.unclipped, interval.status.name, interval.start_error),
         premises=tuple(PremiseRecord(each.name, each.text) for each in interval.premises),
-        doubts=tuple(PremiseRecord(each.name, each.text) for each in interval.doubts),
+        doubts=tuple(PremiseRecord(each.statement.name, each.text) for each in interval.doubts),
         remarks=tuple(PremiseRecord(each.name, each.text) for each in interval.remarks),
         steps=tuple(PremiseRecord(each.name, each.text) for each in setting.steps),
     )
@@ -102,6 +102,8 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         least_loss=part.least_loss,
         least_misfit=part.least_misfit,
         chance_loss=part.chance_loss,
+        specification=part.specification,
+        norm_test=part.norm_test,
         identification=math.nan if tightening is None else tightening.identification,
         last_rate=math.nan if tightening is None else tightening.rate,
     )

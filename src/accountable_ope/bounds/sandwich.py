@@ -17,6 +17,7 @@ from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, premise
+from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
 from ..radii.premises import (
     DRAWN_ACTIONS,
     FIXED_SIZE,
@@ -28,6 +29,8 @@ from ..radii.premises import (
     kernel_premise,
     reward_premise,
 )
+from ..statistics.examiner import ClassTests
+from ..statistics.specification import SpecificationTest
 from ..validation import FloatArray, probability_level
 from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends
 from .evaluation import Evaluation, evaluate
@@ -48,6 +51,9 @@ class SandwichInterval:
     unclipped : tuple of two floats
         The ends before they were cut.
     status : Status
+        OK, DOUBTED, VACUOUS or INCONSISTENT.
+    outcome : Status
+        The same before any doubt.
     delta : float
     start_error : float
         The standard error that sampled start states, or sampled actions there, add.
@@ -59,6 +65,10 @@ class SandwichInterval:
     count : int
         The number of rows.
     premises : tuple of Statement
+    features : str
+        The class, in words.
+    tests : ClassTests
+        Whether the class contains Q: asymptotic tests, made when asked for.
     guarantee : Guarantee
     """
 
@@ -68,20 +78,46 @@ class SandwichInterval:
     upper: float
     normalized: tuple[float, float]
     unclipped: tuple[float, float]
-    status: Status
+    outcome: Status
     delta: float
     start_error: float
     condition: float
     unseen: int
     count: int
     premises: tuple[Statement, ...]
+    features: str
+    tests: ClassTests
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
 
     def __repr__(self) -> str:
         return one_line("SandwichInterval", self.lower, self.upper, self.delta, "sandwich", self.status)
 
     def _repr_html_(self) -> str:
-        return interval_html(self, "Value of the target policy", "sandwich")
+        return interval_html(self, "Value of the target policy", "sandwich", statements(self.doubts))
+
+    @property
+    def status(self) -> Status:
+        """What the interval says; DOUBTED in place of OK where the data speak against the class."""
+        return shown_status(self.outcome, doubted=self.doubted)
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What speaks against the class; that nothing does is no evidence that it is right."""
+        return class_doubts([self._tested])
+
+    @property
+    def doubted(self) -> bool:
+        """Whether more than a weak sign does."""
+        return self._tested.doubted
+
+    @property
+    def specification(self) -> SpecificationTest:
+        """The test behind the doubts about the class."""
+        return self.tests.specification
+
+    @property
+    def _tested(self) -> TestedClass:
+        return TestedClass(self.features, self.tests.specification, self.tests.norm)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -159,7 +195,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         estimate = float(system.objective @ theta)
         reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
-    lower, upper, status = clip(unclipped, ranges.value)
+    lower, upper, outcome = clip(unclipped, ranges.value)
     low, high = ranges.value
     premises = (
         ORDER,
@@ -182,13 +218,15 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         upper=upper,
         normalized=normalized_ends(lower, upper, problem.assumptions.discount),
         unclipped=unclipped,
-        status=status,
+        outcome=outcome,
         delta=delta,
         start_error=start_error,
         condition=condition,
         unseen=unseen,
         count=count,
         premises=premises,
+        features=repr(evaluation.classes[0]),
+        tests=ClassTests(evaluation.examiners[0]),  # its norm bound is not used
     )
 
 

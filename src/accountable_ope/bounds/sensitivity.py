@@ -130,7 +130,7 @@ class Study:
         axis = self._axis(Parameter.NORM_BOUND)
 
         def consistent(norm: float) -> bool:
-            return self.at(Parameter.NORM_BOUND, norm).status is not Status.INCONSISTENT
+            return self.at(Parameter.NORM_BOUND, norm).outcome is not Status.INCONSISTENT
 
         above: float | None = axis.start if consistent(axis.start) else axis.most if consistent(axis.most) else None
         if above is None:
@@ -161,7 +161,7 @@ class Study:
             """-1: the class is refuted; 0: supported; 1: not supported. In this order as x grows."""
             if x not in solved:
                 solved[x] = self.at(parameter, axis.value(x))
-            return -1 if solved[x].status is Status.INCONSISTENT else int(solved[x].lower < wanted)
+            return -1 if solved[x].outcome is Status.INCONSISTENT else int(solved[x].lower < wanted)
 
         low, high, outcome = _some_support(side, axis, tolerance)
         if low is not None and high is not None:
@@ -366,7 +366,7 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: 
 def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
     """From the intervals of nested prefixes, the shortest first and all the data last."""
     last = intervals[-1]
-    points = tuple(Prefix(interval.count, interval.width, interval.status) for interval in intervals)
+    points = tuple(Prefix(interval.count, interval.width, interval.outcome) for interval in intervals)
     floor = (last.start_error + last.assumptions.misfit) * (2 - sum(last.clipped))
     usable = [point for point in points if point.status is Status.OK and point.width > floor]
     if last.status is Status.INCONSISTENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from ..radii.member import Member
 from ..radii.registry import Grounds, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.estimates import AnyQ
+from ..statistics.examiner import ClassTests
 from ..validation import FloatArray
 from ..verification.files import load_record
 from ..verification.record import ClassRecord, CutRecord, Record, StatisticRecord
@@ -183,6 +185,8 @@ def _against_data(
             wrong = "the largest step"
         if not wrong and isinstance(record.assumptions.norm_bound, RelativeNorm):
             wrong = _other_least_norm(part, constraint_set(member, grounds, joint=rule.joint)[1])
+        if not wrong and not _same_tests(part, member.tests):
+            wrong = "the test"
         if wrong:
             return f"{wrong} of {part.description.text} is not that of the data"
     return ""
@@ -244,6 +248,21 @@ def _same_statistic(claimed: StatisticRecord, found: StatisticRecord) -> bool:
         and bool((np.abs(claimed.pair_gram - found.pair_gram) <= allowed).all())
         and bool((np.abs(claimed.diag_gram - found.diag_gram) <= allowed).all())
     )
+
+
+def _same_tests(part: ClassRecord, tests: ClassTests) -> bool:
+    """Whether tests of the data say what the certificate says; p-values move a little with rounding."""
+    claimed, found = part.specification, tests.specification
+    if part.norm_test is None or tests.norm is None:
+        same_norm = part.norm_test is tests.norm
+    else:
+        same_norm = _same_p(part.norm_test.p_value, tests.norm.p_value)
+    return claimed.reason == found.reason and same_norm and (not found.tested or _same_p(claimed.p_value, found.p_value))
+
+
+def _same_p(claimed: float, found: float) -> bool:
+    least = 1e-15
+    return abs(math.log10(max(claimed, least)) - math.log10(max(found, least))) <= 0.05
 
 
 def _points(points: FloatArray | None, slack: float) -> FloatArray:

@@ -31,7 +31,7 @@ from .text import print_columns, print_ladder
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXIT_CODES = {Status.OK: 0, Status.VACUOUS: VACUOUS, Status.INCONSISTENT: INCONSISTENT}
+EXIT_CODES = {Status.OK: 0, Status.DOUBTED: 0, Status.VACUOUS: VACUOUS, Status.INCONSISTENT: INCONSISTENT}
 
 
 @Parameter(name="*")
@@ -107,7 +107,7 @@ def _is_a_stream(path: Path) -> bool:
 def exit_code(intervals: Sequence[Interval]) -> int:
     """0 when an interval says something and no class was refuted, else why not."""
     statuses = {interval.status for interval in intervals}
-    worst = next(status for status in (Status.INCONSISTENT, Status.OK, Status.VACUOUS) if status in statuses)
+    worst = next(status for status in (Status.INCONSISTENT, Status.DOUBTED, Status.OK, Status.VACUOUS) if status in statuses)
     return EXIT_CODES[worst]
 
 

@@ -25,7 +25,9 @@ from ..verification.verify import Verification
 
 SHOWN = 20
 """Actions whose share is shown."""
-STYLE = {Status.OK: "green", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
+FRAGILITY_ROWS = 20_000
+"""With so many rows, all classes together, larger norm bounds are tried as well."""
+STYLE = {Status.OK: "green", Status.DOUBTED: "yellow", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
 
 def print_ladder(
@@ -95,7 +97,7 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
         console.print(f"  - {escape(str(line))}")
     for interval in intervals:
         ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
-        if interval.status is Status.OK and ends:
+        if interval.outcome is Status.OK and ends:
             console.print(f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.")
     for status in (s for s in Status if any(interval.status is s for interval in intervals)):
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
@@ -104,7 +106,11 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
         if not part.consistent:
             console.print(f"  {escape(part.refutation(best.radius))}")
     for doubt in best.doubts:
-        console.print(f"\n[yellow]Doubt[/]: {escape(str(doubt))}")
+        console.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
+    if len(best.certificates) * best.count <= FRAGILITY_ROWS:  # two more bounds, which take long where there are many rows
+        fragility = best.fragility()
+        if fragility is not None and fragility.fragile:
+            console.print(f"\n[yellow]Fragile[/]: {escape(str(fragility.statement))}")
     for part in best.certificates:
         if part.tightening is not None:
             console.print(f"\n{escape(part.tightening.summary())}")
@@ -128,7 +134,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     )
     for statement in diagnosis.impossible:
         console.print(statement.text, markup=False)
-    if diagnosis.interval.status is not Status.INCONSISTENT:
+    if diagnosis.interval.outcome is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
         console.print(f"The estimate lies {where} the interval for the value:\n")
     table = Table(title="Where it is wrong", title_justify="left", box=SIMPLE_HEAD)
@@ -161,7 +167,7 @@ def print_correction(console: Console, correction: Correction) -> None:
 
 
 def _ends(interval: Interval, scale: float) -> str:
-    if interval.status is Status.INCONSISTENT:
+    if interval.outcome is Status.INCONSISTENT:
         return "-"
     return f"\\[{number_text(scale * interval.lower)}, {number_text(scale * interval.upper)}]"
 
@@ -244,7 +250,7 @@ def print_verification(console: Console, record: Record, found: Verification) ->
         console.print("\nPremises:", highlight=False)
         for statement in found.premises:
             console.print(f"  - {statement.text}", markup=False, highlight=False, soft_wrap=True)
-        for statement in found.doubts:
-            console.print(f"\nDoubt: {statement.text}", markup=False, highlight=False, soft_wrap=True, style="yellow")
+        for doubt in found.doubts:
+            console.print(f"\nDoubt: {doubt.text}", markup=False, highlight=False, soft_wrap=True, style="yellow")
     rows, name = record.data.rows, record.data.sha256[:16]
     console.print(f"\nCertificate of version {record.version}, {rows} rows with SHA-256 {name}...", highlight=False)

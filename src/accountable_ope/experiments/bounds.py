@@ -96,14 +96,14 @@ class BoundCell:
 
     def _row(self, parts: list[Interval], radius: str, delta: float, seconds: float) -> BoundRow:
         """The union of the classes: the lowest lower and the highest upper end of those that are not empty."""
-        consistent = [part for part in parts if part.status is not Status.INCONSISTENT]
+        consistent = [part for part in parts if part.outcome is not Status.INCONSISTENT]
         lower = min((part.normalized[0] for part in consistent), default=math.nan)
         upper = max((part.normalized[1] for part in consistent), default=math.nan)
         best = min(range(len(parts)), key=lambda k: parts[k].certificates[0].least_loss)
         if not consistent:
             status = Status.INCONSISTENT
         else:
-            status = Status.VACUOUS if any(part.status is Status.VACUOUS for part in consistent) else Status.OK
+            status = Status.VACUOUS if any(part.outcome is Status.VACUOUS for part in consistent) else Status.OK
         value = truth(self.setting.task)
         return BoundRow(
             task=self.setting.task,
@@ -123,7 +123,7 @@ class BoundCell:
             status=status.name,
             classes=len(parts),
             consistent=len(consistent),
-            doubted=sum(bool(part.doubts) for part in consistent),
+            doubted=sum(part.doubted for part in consistent),
             least_loss=parts[best].certificates[0].least_loss,
             level=parts[best].radius.total,
             misfit=self.classes[best].held_out_loss,

@@ -119,7 +119,7 @@ class EstimateCell:
             delta=delta,
         )
         infeasible = found.status is CorrectionStatus.INFEASIBLE
-        empty = found.interval.status is Status.INCONSISTENT
+        empty = found.interval.outcome is Status.INCONSISTENT
         lower, upper = found.interval.normalized
         value, unit = truth(self.setting.task), 1 - DISCOUNT
         return EstimateRow(
@@ -142,7 +142,7 @@ class EstimateCell:
             upper=upper,
             truth=value,
             covered=not empty and lower <= value <= upper,
-            status=found.interval.status.name,
+            status=found.interval.outcome.name,
             seconds=time.perf_counter() - begun,
         )
 

@@ -21,6 +21,10 @@ class Status(Enum):
     """What the interval says; the value is the advice."""
 
     OK = "The data and the assumptions bound the value."
+    DOUBTED = (
+        "The data and the assumptions bound the value, but the data speak against an assumption: the class, or its norm bound, "
+        "probably does not contain Q. See the doubts."
+    )
     VACUOUS = (
         "The interval is the whole range of values that the declared ranges allow: the data add nothing at this radius. "
         "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would."

@@ -1,5 +1,7 @@
 from .accounting import DeltaSplit as DeltaSplit
 from .accounting import split_delta as split_delta
+from .doubts import Doubt as Doubt
+from .doubts import DoubtKind as DoubtKind
 from .member import Member as Member
 from .registry import DEFAULT_RADIUS as DEFAULT_RADIUS
 from .registry import LADDER as LADDER

@@ -11,6 +11,7 @@ from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.description import Description
 from ..programs.constraint import Constraint
 from ..statistics.bellman import BellmanSystem
+from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
 from .no_cut import NoCut
@@ -59,6 +60,8 @@ class Member:
         Rates and weights that were fixed for other assumptions on the same data; None: those of these assumptions.
     row_ranges : array (n,) or None
         |eps_i| of the true Q is at most this, as declared row by row; None where nothing was.
+    examiner : Examiner or None
+        Tests the class when asked; None where its rows say nothing of whether it contains Q.
     largest_scaled : float or None
         Where rows of the statistic have factors u_i: no u_i |eps_i| can be larger, as earlier rows chose them; None: no factors.
     """
@@ -82,6 +85,7 @@ class Member:
     offered: FloatArray | None = None
     plan: Plan | None = None
     row_ranges: FloatArray | None = None
+    examiner: Examiner | None = None
     largest_scaled: float | None = None
 
     def __repr__(self) -> str:
@@ -91,6 +95,11 @@ class Member:
     def prior(self) -> float:
         """The range of residuals in units of which rates are fixed."""
         return self.residuals.before_data if self.plan is None else self.plan.step_range
+
+    @property
+    def tests(self) -> ClassTests:
+        """Of the class and of the norm bound, where one was declared rather than followed from something else."""
+        return ClassTests(self.examiner, self.norm if isinstance(self.norm, float) and not self.note else None)
 
     @property
     def residual_gap(self) -> float:

@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, doubt, premise, remark
+from ..problem.statements import Guarantee, Statement, premise, remark
 from ..validation import whole
 from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
@@ -374,26 +374,3 @@ def features_premise(coefficient_variance: float) -> Statement:
         "drawn at random, independently of the data and of the start states."
     )
     return premise("random-features", text, ("coefficient_variance", coefficient_variance))
-
-
-def plausibility(least_loss: float, chance_loss: float) -> float:
-    """P(chi^2_1 > least_loss / chance_loss): see `ClassCertificates.plausibility`; NaN where it is not known."""
-    return math.erfc(math.sqrt(max(least_loss, 0.0) / (2 * chance_loss))) if chance_loss > 0 else math.nan
-
-
-def class_doubts(classes: Sequence[tuple[str, float, float]], delta: float, misfit: float) -> tuple[Statement, ...]:
-    """Which of (class, least loss, plausibility) probably do not contain Q, though the data do not refute them."""
-    if misfit > 0:
-        return ()
-    return tuple(
-        doubt(
-            "class",
-            f"Q is probably not in the class of {name}: chance alone gives a least loss as large as {least_loss:.3g} in fewer "
-            f"than {100 * plausible:.2g}% of data sets (for many rows). The interval holds only if Q is in the class: use more "
-            "or other features, or declare a misfit.",
-            ("class", name),
-            ("plausibility", plausible),
-        )
-        for name, least_loss, plausible in classes
-        if plausible <= min(delta, 0.2)
-    )

@@ -11,7 +11,7 @@ def comparison(interval: Interval, to_beat: float) -> str:
     """Whether the target policy is certified to be better than a policy of known value, or worse, or neither."""
     how_sure = f"with {confidence(interval.delta)} confidence"
     name = f"`{interval.radius.name}`"
-    if interval.status is Status.INCONSISTENT:
+    if interval.outcome is Status.INCONSISTENT:
         return f"No function of the class fits the data, so {name} does not tell whether the target policy is better."
     if interval.lower > to_beat:
         return f"The lower end of {name} is above it: under what is assumed the target policy is better, {how_sure}."

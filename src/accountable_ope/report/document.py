@@ -19,6 +19,7 @@ from ..problem.statements import texts
 from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import Certificate
 from ..programs.proofs import Tightening
+from ..statistics.specification import SpecificationTest
 
 Document = dict[str, Any]
 """JSON-ready nested data; used at the border of the program only."""
@@ -56,7 +57,12 @@ def interval_document(interval: Interval) -> Document:
         "radius_rounding": interval.radius.rounding,
         "radius_uses": interval.radius.uses,
         "assumed": texts(interval.premises),
-        "doubts": texts(interval.doubts),
+        "outcome": interval.outcome.name,
+        "doubted": interval.doubted,
+        "doubts": texts(each.statement for each in interval.doubts),
+        "doubts_found": [
+            {"kind": each.kind.value, "p_value": each.p_value, "weak": each.weak, "text": each.text} for each in interval.doubts
+        ],
         "remarks": texts(interval.remarks),
         "certificates_check": interval.check(),
         "classes": [_class(part) for part in interval.certificates],
@@ -148,12 +154,22 @@ def _class(part: ClassCertificates) -> Document:
         "norm_bound": part.norm_bound,
         "least_norm": part.least_norm,
         "least_loss": finite_or_none(part.least_loss),
-        "plausibility": finite_or_none(part.plausibility),
+        "specification": _specification(part.specification),
+        "norm_test": None if part.norm_test is None else asdict(part.norm_test),
         "least_misfit": part.least_misfit,
         "note": part.note,
         "upper": _certificate(part.upper),
         "lower": _certificate(part.lower),
         "tightening": None if part.tightening is None else _tightening(part.tightening),
+    }
+
+
+def _specification(test: SpecificationTest) -> Document:
+    return {
+        "tested": test.tested,
+        "reason": test.reason,
+        "p_value": finite_or_none(test.p_value),
+        "smallest": None if test.smallest is None else asdict(test.smallest),
     }
 
 

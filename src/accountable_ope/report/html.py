@@ -105,7 +105,7 @@ def report_html(
         f"confidence {confidence(best.delta)}, both ends together.",
         status=best.status.name,
         verdict=_verdict(best),
-        doubts=tuple(Note("DOUBT", "Doubt", str(doubt)) for doubt in best.doubts),
+        doubts=tuple(Note("DOUBT", "Weak sign" if doubt.weak else "Doubt", str(doubt)) for doubt in best.doubts),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
             for label, value in known
@@ -135,7 +135,7 @@ def report_html(
 def _verdict(interval: Interval) -> str:
     source = f"{interval.radius.name}, {interval.guarantee.value}"
     match interval.status:
-        case Status.OK:
+        case Status.OK | Status.DOUBTED:
             ends = f"between {interval.lower:.4f} and {interval.upper:.4f}, with {confidence(interval.delta)} confidence"
             return f"{interval.estimand}: {ends}, if everything under “What was assumed” holds ({source})."
         case Status.VACUOUS:
@@ -145,7 +145,7 @@ def _verdict(interval: Interval) -> str:
 
 
 def _ends(interval: Interval, ends: tuple[float, float]) -> str:
-    return "-" if interval.status is Status.INCONSISTENT else f"[{ends[0]:.4f}, {ends[1]:.4f}]"
+    return "-" if interval.outcome is Status.INCONSISTENT else f"[{ends[0]:.4f}, {ends[1]:.4f}]"
 
 
 def _interval_table(intervals: Sequence[Interval], *, scaled: bool) -> Table:
@@ -196,7 +196,7 @@ def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | Non
 
     bars = []
     for interval in intervals:
-        refuted = interval.status is Status.INCONSISTENT
+        refuted = interval.outcome is Status.INCONSISTENT
         ends = "no function of the class fits the data" if refuted else _ends(interval, (interval.lower, interval.upper))
         left, right = place(interval.lower), place(interval.upper)
         start, width = (0.0, None) if refuted else (left, max(round(right - left, 2), 0.2))

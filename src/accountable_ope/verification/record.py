@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ..problem.assumptions import Assumptions
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
+from ..statistics.norm_test import NormTest
+from ..statistics.specification import SpecificationTest
 from ..validation import BoolArray, FloatArray
 
 FORMAT = "accountable-ope certificate"
@@ -243,6 +245,8 @@ class ClassRecord:
     least_loss: float
     least_misfit: float
     chance_loss: float
+    specification: SpecificationTest
+    norm_test: NormTest | None
     identification: float
     last_rate: float
 

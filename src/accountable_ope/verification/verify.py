@@ -16,15 +16,14 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise
+from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status
 from ..radii.no_cut import NoCut
 from ..radii.premises import (
     Asked,
     Choice,
     average_premises,
-    class_doubts,
     cut_remarks,
     features_premise,
-    plausibility,
     value_premises,
 )
 from ..radii.registry import radius_rule
@@ -51,8 +50,10 @@ class Verification:
         The ends that are proved, with rounding counted outward; NaN where nothing is.
     ranges : ValueRanges or None
     classes : tuple of ClassProof
-    premises, doubts : tuple of Statement
-        What it rests on, and what speaks against it.
+    premises : tuple of Statement
+        What it rests on.
+    doubts : tuple of Doubt
+        What speaks against it; that the tests behind it are those of the data, only the data tell.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class Verification:
     ranges: ValueRanges | None = None
     classes: tuple[ClassProof, ...] = ()
     premises: tuple[Statement, ...] = ()
-    doubts: tuple[Statement, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
     def __repr__(self) -> str:
         return f"Verification({'valid' if self.valid else 'REFUTED'}: {self.message})"
@@ -147,11 +148,12 @@ def _proved(record: Record) -> Verification:
     require(not consistent or not (math.isnan(lower) or math.isnan(upper)), "an end is no number")
     premises = _premises(record, sets, ranges)
     require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
-    doubts = _doubts(record, proofs)
-    require(_told(record.doubts) == _told(doubts), "the doubts are not those that there are")
+    tested, misfit = _tested(record, proofs), 0.0 if record.average is not None else record.assumptions.misfit
+    doubts = class_doubts(tested, misfit)
+    require(_told(record.doubts) == _told([each.statement for each in doubts]), "the doubts are not those that there are")
     require(_told(record.remarks) == _told(_remarks(sets)), "the remarks are not those that there are")
     proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
-    return _check_result(record, (lower, upper), proved)
+    return _check_result(record, (lower, upper), proved, doubted=all_doubted(tested, misfit))
 
 
 def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, str]]:
@@ -165,14 +167,21 @@ def _remarks(sets: Sequence[ClassSet]) -> tuple[Statement, ...]:
     return cut_remarks([each.words.cut for each in sets], [None if name is None else NoCut[name] for name in names])
 
 
-def _doubts(record: Record, proofs: Sequence[ClassProof]) -> tuple[Statement, ...]:
-    """What speaks against the classes that are not refuted."""
+def _tested(record: Record, proofs: Sequence[ClassProof]) -> list[TestedClass]:
+    """What was tested of the classes that are not refuted; what the tests found is as the certificate says."""
+    for part in record.classes:
+        numbers = [each.p_value for each in part.specification.components]
+        require(part.specification.tested != bool(part.specification.reason), "a class is tested and cannot be tested")
+        if part.norm_test is not None:
+            numbers.append(part.norm_test.p_value)
+            declared = record.assumptions.norm_bound
+            require(declared is None or part.norm_test.norm_bound == declared, "another norm bound was tested than was declared")
+        require(all(0 <= p <= 1 for p in numbers), "a p-value is no probability")
     parts = [(proof.constraints.name, proof.constraints.part) for proof in proofs if not proof.empty]
-    classes = [(name, part.least_loss, plausibility(part.least_loss, part.chance_loss)) for name, part in parts]
-    return class_doubts(classes, record.delta.total, 0.0 if record.average is not None else record.assumptions.misfit)
+    return [TestedClass(name, part.specification, part.norm_test) for name, part in parts]
 
 
-def _check_result(record: Record, unclipped: tuple[float, float], proved: Verification) -> Verification:
+def _check_result(record: Record, unclipped: tuple[float, float], proved: Verification, *, doubted: bool) -> Verification:
     """The hull of the classes, cut to the range of values, against what is reported."""
     assert proved.ranges is not None
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
@@ -195,7 +204,7 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
         np.array_equal((result.lower, result.upper), expected[:2], equal_nan=True),
         "the reported ends are not those that were proved",
     )
-    same(result.status, expected[2].name, "the status")
+    same(result.status, shown_status(expected[2], doubted=doubted).name, "the status")
     return replace(proved, message=_sentence(record, lower, upper), lower=lower, upper=upper)
 
 
@@ -210,6 +219,8 @@ def _sentence(record: Record, lower: float, upper: float) -> str:
             return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
         case "VACUOUS":
             return f"Proved, though it says nothing: the {what} lies in the range [{lower:.6g}, {upper:.6g}] of all values."
+        case "DOUBTED":
+            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}, one of which is doubted."
         case _:
             return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}."
 
