@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from ..io.display import ends_text
 from ..problem.statements import Statement, Status, remark
-from ..programs.lagrangian import Role
+from ..programs.constraint import Role
 
 if TYPE_CHECKING:
     from .interval import Interval

@@ -23,6 +23,7 @@ from ..problem.step_knowledge import NOTHING_KNOWN, StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
+from ..radii.premises import Choice
 from ..radii.registry import Grounds, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.estimates import AnyQ
@@ -175,7 +176,8 @@ def _against_data(
             return "the start states are not known as exactly as the certificate says"
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
-        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
+        when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
+        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate, chosen=when)
         members = [evaluation.member_for(rule, index, growing=setting.growing) for index in range(len(classes))]
     for part, member, proof in zip(record.classes, members, proved.classes, strict=True):
         grounds = rule.evidence(member, delta, record.setting.planned)

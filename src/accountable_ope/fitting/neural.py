@@ -13,10 +13,11 @@ import importlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..classes.linear_q import LinearQ
@@ -29,7 +30,7 @@ from ..problem.transitions import Transitions
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import bellman_residuals
 from ..statistics.statistic import v_statistic
-from ..validation import FloatArray, IntArray, number, positive, whole
+from ..validation import FloatArray, IntArray, number, positive, vector, whole
 from .least_loss import fit_q, minimize_loss
 
 EVALUATE_EVERY = 50
@@ -147,6 +148,7 @@ def train_neural_features(
     held_out: float = 0.3,
     restarts: int = 1,
     seed: int = 0,
+    units: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> NeuralTraining:
     """Hidden layers trained by Adam on the kernel loss of minibatches, stopped early by the loss of the held-out (last) rows.
@@ -179,6 +181,9 @@ def train_neural_features(
     restarts : int
         Trainings from different weights, of which the best is kept.
     seed : int
+    units : array (d,), optional
+        What the columns of (s, a) are divided by while training, so that steps do not depend on the units that they are in; by
+        default 1. The features that are found take points as they are.
     progress : callable, optional
         Called with the fraction done.
 
@@ -205,6 +210,11 @@ def train_neural_features(
     """
     torch = _torch()
     problem = _Problem.of(data, policy, kernel, discount, ridge, held_out)
+    if units is not None:
+        sizes = vector(units, "units")
+        if len(sizes) != problem.points.shape[1] or not (sizes > 0).all():
+            raise InvalidInput(f"`units` must be {problem.points.shape[1]} positive numbers, one per column. Got {units!r}.")
+        problem = replace(problem, units=sizes)
     widths = tuple(whole(width, "hidden", least=1) for width in hidden)
     network = _Plan(
         widths=(*widths, whole(dimension, "dimension", least=1)),
@@ -317,6 +327,7 @@ class _Problem:
     points: FloatArray
     next_points: FloatArray
     next_weights: FloatArray
+    units: FloatArray
 
     @classmethod
     def of(cls, data: Transitions, policy: Policy, kernel: Kernel, discount: float, ridge: float, held_out: float) -> _Problem:
@@ -339,7 +350,8 @@ class _Problem:
             raise InvalidInput(f"The policy's actions have {width} columns, those of the data {given}.")
         next_points = np.stack([np.concatenate([training.next_states, branch.actions], axis=1) for branch in branches], axis=1)
         weights = np.stack([branch.weights * live for branch in branches], axis=1)
-        return cls(training, rest, policy, kernel, discount, ridge, points, next_points, weights)
+        units = np.ones(points.shape[1])
+        return cls(training, rest, policy, kernel, discount, ridge, points, next_points, weights, units)
 
     def fit(self, features: NeuralFeatures, rows: int | None) -> LinearQ:
         """The Q of the span that fits the training part, or evenly spaced rows of it."""
@@ -363,7 +375,7 @@ class _Plan:
 
 
 def _train(torch: Any, problem: _Problem, plan: _Plan, rng: np.random.Generator, progress: Progress | None) -> NeuralTraining:
-    parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points, plan.widths, rng)]
+    parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points / problem.units, plan.widths, rng)]
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate)
     best, unit = _features(parameters, problem), 0.0
     history: list[TrainingLook] = []
@@ -416,7 +428,7 @@ def _minibatch_loss(torch: Any, parameters: list[Any], problem: _Problem, rows: 
     count, branches = problem.next_weights[rows].shape
     here, after = problem.points[rows], problem.next_points[rows].reshape(count * branches, -1)
     weights = problem.next_weights[rows]
-    layer = torch.from_numpy(np.concatenate([here, after]))
+    layer = torch.from_numpy(np.concatenate([here, after]) / problem.units)
     for w, b in zip(parameters[::2], parameters[1::2], strict=True):
         layer = torch.tanh(layer @ w.T + b)
     onward = layer[count:].reshape(count, branches, -1) * torch.from_numpy(weights)[:, :, None]
@@ -436,6 +448,7 @@ def _minibatch_loss(torch: Any, parameters: list[Any], problem: _Problem, rows: 
 def _features(parameters: list[Any], problem: _Problem) -> NeuralFeatures:
     """The network as it is now, in NumPy, columns scaled to root mean square 1 / sqrt(m) over the training points."""
     arrays = [parameter.detach().numpy().copy() for parameter in parameters]
+    arrays[0] = arrays[0] / problem.units
     weights, biases = tuple(arrays[::2]), tuple(arrays[1::2])
     size = np.sqrt(np.mean(hidden_layers(weights, biases, problem.points) ** 2, axis=0))
     # A unit that is 0 almost everywhere must not become the loudest one where it is not.

@@ -166,7 +166,8 @@ class ClassSet:
         """What premises say of the class."""
         cut = self.part.sums.cut
         words = None if cut is None else CutWords(cut.kind, cut.earlier)
-        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words)
+        kind = self.part.description.kind
+        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words, kind)
 
     @property
     def cut_share(self) -> float:
@@ -178,7 +179,12 @@ class ClassSet:
             return 1.0
         if why is None and cut is None:
             raise Refuted("it has no cut and does not say why")
-        stands = {"GROWING": setting.growing, "ANCHORED": setting.anchored, "COORDINATES": self.part.unseen is not None}
+        stands = {
+            "GROWING": setting.growing,
+            "ANCHORED": setting.anchored and not setting.estimate_before,
+            "COORDINATES": self.part.unseen is not None,
+            "POINTS": not setting.points_before,
+        }
         for name, true in stands.items():
             if why == name and not true:
                 raise Refuted("what stands against its cut is not true")
@@ -188,7 +194,7 @@ class ClassSet:
             raise Refuted("what stands against its cut is not true")
         if cut is not None and cut.kind == "propensities" and not setting.propensities:
             raise Refuted("its cut has weights of propensities, which were not asserted")
-        return 0.5 if why in (None, "WEIGHTS") else 1.0
+        return 0.5 if why in (None, "WEIGHTS", "POINTS") else 1.0
 
     @cached_property
     def assumptions(self) -> Assumptions:

@@ -257,7 +257,7 @@ def _premises(record: Record, sets: Sequence[ClassSet], ranges: ValueRanges) -> 
         sets[0].rule,
         kernel=record.kernel.text,
         anchored=setting.anchored,
-        chosen=Choice(setting.earlier_rows, setting.kernel_chosen),
+        chosen=Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before),
         planned=setting.planned if setting.growing else None,
     )
     return found if setting.coefficient_variance is None else (*found, features_premise(setting.coefficient_variance))
