@@ -1,4 +1,4 @@
-"""Logs of classic control tasks with known values: the equations of Gymnasium's CartPole, MountainCar and Acrobot, many at once."""
+"""Logs of classic control tasks with known values: the equations of Gymnasium's tasks, many episodes at once."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from control_logs import acrobot, car, cartpole, leaning, puck
 
 import accountable_ope as aope
 from accountable_ope.defaults import Recipe, choose_recipe
 from accountable_ope.environments import PlantedMDP, random_tabular
+from control_logs import acrobot, car, cartpole, leaning, puck
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,5 +78,3 @@ def _whole_table(table: TabularFeatures, later: Problem, chosen: Choice) -> tupl
     if len(states) * len(vectors) == table.dimension:
         return (table,), chosen
     return (TabularFeatures.grid(states, vectors, table.intercept),), replace(chosen, points=False)
-
-

@@ -112,7 +112,9 @@ def bound_value(
         raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")
     for name, value in (("within", within), ("recipe", recipe), ("stages", stages)):
         if value is not None:
-            raise InvalidInput(f"`{name}` is for a class that is chosen on the earliest rows: leave it out, or leave out `features`.")
+            raise InvalidInput(
+                f"`{name}` is for a class that is chosen on the earliest rows: leave it out, or leave out `features`."
+            )
     found = bound_ladder(
         problem,
         features=features,

@@ -26,7 +26,7 @@ from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
 from .exits import INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
-from .text import print_columns, print_ladder
+from .text import print_columns, print_ladder, print_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,18 +120,24 @@ def show(
     truth: float | None = None,
     to_beat: float | None = None,
     columns: Sequence[FileColumns] = (),
+    repeat: str | None = None,
 ) -> None:
     """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known.
 
     columns: how those of the files were read, where there are files.
+    repeat:  the whole command that gives the same, where something was chosen.
     """
     if as_json:
-        print_json(ladder_document(intervals, data) | (columns_document(columns) if columns else {}))
+        document = ladder_document(intervals, data) | (columns_document(columns) if columns else {})
+        print_json(document | ({} if repeat is None else {"repeat": repeat}))
     else:
         print_ladder(console(), intervals, truth, to_beat)
+        print_recipe(console(), intervals[-1].recipe, repeat)
         print_columns(console(), columns)
     if report is not None:
-        remarks = [sentence for each in columns for sentence in each.sentences()]
+        recipe = intervals[-1].recipe
+        remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
+        remarks += [sentence for each in columns for sentence in each.sentences()]
         write_text(report, report_html(intervals, data, title, truth, to_beat, remarks))
         note(f"Report: {report}")
 

@@ -65,14 +65,15 @@ def _coordinates(kernel: Kernel, points: FloatArray) -> FloatArray:
     centers = points[np.unique(np.linspace(0, len(points) - 1, min(CENTERS, len(points))).astype(np.int64))]
     values, vectors = np.linalg.eigh(block(kernel, centers, centers))
     kept = values > 1e-8 * values[-1]
-    return block(kernel, points, centers) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return np.asarray(block(kernel, points, centers) @ (vectors[:, kept] / np.sqrt(values[kept])))
 
 
 def _least_squares(psi: FloatArray, Z: FloatArray, v: FloatArray, penalized: BoolArray, ridge: float) -> FloatArray:
     M, y, m = psi.T @ Z / len(v), psi.T @ v / len(v), Z.shape[1]
     gram = M.T @ M
     size = float(np.trace(gram)) / m or 1.0
-    return np.linalg.solve(gram + size * (ridge * np.diag(penalized.astype(float)) + SMALL * np.eye(m)), M.T @ y)
+    ridged = gram + size * (ridge * np.diag(penalized.astype(float)) + SMALL * np.eye(m))
+    return np.asarray(np.linalg.solve(ridged, M.T @ y), dtype=np.float64)
 
 
 def _u_statistic(psi: FloatArray, residuals: FloatArray) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """How far the early rows must be reweighed to point at the value: (1 - discount) max |w|, with sum_i w_i Z_i = n c0.
 
-Weights w(x) = Zbar(x)'y, Zbar = E[Z | x] as regressed on the early rows, y of least norm. About 1 where the target policy does what
-was logged. Where it is large the fit extrapolates, and the error of a fit that extrapolates is not what held-out rows show.
+Weights w(x) = Zbar(x)'y, Zbar = E[Z | x] as regressed on the early rows, y of least norm. About 1 where the target policy does
+what was logged. Where it is large the fit extrapolates, and the error of a fit that extrapolates is not what held-out rows show.
 """
 
 from __future__ import annotations

@@ -78,7 +78,6 @@ class Choice:
         text = f"The bound uses the remaining {count} rows, which came later."
         return [premise("later-rows", text, ("earlier_rows", self.earlier_rows), ("rows", count))]
 
-
     def of_estimate(self) -> list[Statement]:
         """That the estimate around which a class lies was made before the rows of the bound, where that was said."""
         if not self.estimate:

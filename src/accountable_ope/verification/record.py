@@ -54,7 +54,7 @@ class Circumstances:
     growing:         one of many looks at data that grow, all of them valid at once.
     anchored:        whether the class lies around a given estimate of Q.
     earlier_rows:    how many earlier rows chose the class (0: none), kernel_chosen: and the kernel.
-    estimate_before: whether the estimate was made before the rows of the bound, points_before: whether listed points were known then.
+    estimate_before: whether the estimate was made before the rows of the bound, points_before: and listed points known.
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
