@@ -13,6 +13,7 @@ from ..defaults.recipe import Recipe
 from ..kernels.products import TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Status
+from ..radii.doubts import TestedClass, all_doubted
 from ..radii.premises import Choice
 from ..radii.registry import radius_rule
 from .evaluation import Evaluation, evaluate, refuse_unfit
@@ -61,12 +62,20 @@ def first_answers(
     evaluation = recipe_evaluation(problem, recipe, options, stages)
     stages("bounding")
     found = []
+    alone = evaluation if len(evaluation.classes) == 1 or _doubted(evaluation) else evaluation.of_class(0)
     for radius in radii:
-        interval = evaluation.of_class(0).bound(radius, delta, pointwise=pointwise)
-        if len(evaluation.classes) > 1 and (interval.doubted or interval.outcome is Status.INCONSISTENT):
+        interval = alone.bound(radius, delta, pointwise=pointwise)
+        if alone is not evaluation and interval.outcome is Status.INCONSISTENT:
             interval = evaluation.bound(radius, delta, pointwise=pointwise)
         found.append(replace(interval, recipe=recipe))
     return tuple(found)
+
+
+def _doubted(evaluation: Evaluation) -> bool:
+    """Whether the class around the estimate, or its ball, is doubted; that does not depend on the radius."""
+    member = evaluation.member(0)
+    tested = TestedClass(member.name, member.tests.specification, member.tests.norm)
+    return all_doubted([tested], evaluation.problem.assumptions.misfit)
 
 
 def _whole_table(table: TabularFeatures, later: Problem, chosen: Choice) -> tuple[Sequence[FeatureMap], Choice]:
