@@ -154,7 +154,7 @@ def test_a_table_needs_no_ball() -> None:
 
 def test_states_that_later_rows_show_first() -> None:
     """They are listed, and cost the cut with its share of delta: how many there are, weights must not know."""
-    mdp, target = random_tabular(5, 2, seed=3, discount=0.6), np.tile([0.8, 0.2], (5, 1))
+    mdp = random_tabular(5, 2, seed=3, discount=0.6)
     data = mdp.sample_trajectories(np.full((5, 2), 0.5), 60, 25, np.random.default_rng(0))
     states, after = data.states.copy(), data.next_states.copy()
     after[1400], states[1401] = 7.0, 7.0

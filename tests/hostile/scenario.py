@@ -183,7 +183,7 @@ def _classes(folder: Path, data: Any, mdp: Any, facts: Any, asked: Any, phi: Any
     aope.Precomputed(np.zeros((4, 2)), np.zeros((4, 2)), np.zeros((1, 2)))
     classes.ActionFourier(2, [1.0, 0.5], np.eye(2))
     classes.ScaledFeatures(fourier, 2.0)
-    classes.whitened(fourier, np.arange(20.0).reshape(10, 2))
+    classes.whiten(fourier, np.arange(20.0).reshape(10, 2))
     classes.Cover(np.zeros((2, 2)), 0.0)
     classes.as_classes([fourier])
     classes.expected_features(phi, data.states, mdp.policy)

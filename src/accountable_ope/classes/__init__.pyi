@@ -19,4 +19,4 @@ from .ranges import residual_range as residual_range
 from .rkhs import KernelSections as KernelSections
 from .whitened import ScaledFeatures as ScaledFeatures
 from .whitened import WhitenedFeatures as WhitenedFeatures
-from .whitened import whitened as whitened
+from .whitened import whiten as whiten

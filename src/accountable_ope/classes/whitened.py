@@ -21,7 +21,7 @@ FLOOR = 1e-4
 class WhitenedFeatures:
     """W(x) = D'(phi(x) - center): the norm of a coefficient vector is a size of values, whatever the units of phi.
 
-    Over the points that they were whitened on (`whitened`), W has mean 0 and a covariance of at most the identity. So
+    Over the points that they were whitened on (`whiten`), W has mean 0 and a covariance of at most the identity. So
     alpha'W + constant differs from a constant by at most ||alpha|| in root mean square over those points: a ball is a statement
     about values, which a person can judge.
 
@@ -45,9 +45,9 @@ class WhitenedFeatures:
     --------
     >>> import numpy as np
     >>> from accountable_ope import RandomFourier
-    >>> from accountable_ope.classes import whitened
+    >>> from accountable_ope.classes import whiten
     >>> points = np.random.default_rng(0).normal(size=(500, 2))
-    >>> W = whitened(RandomFourier(3), points)(points)
+    >>> W = whiten(RandomFourier(3), points)(points)
     >>> np.cov(W.T, bias=True).round(3).tolist() == np.eye(3).tolist()
     True
     """
@@ -136,7 +136,7 @@ class ScaledFeatures:
 
 
 @checked
-def whitened(base: FeatureMap, points: ArrayLike) -> WhitenedFeatures:
+def whiten(base: FeatureMap, points: ArrayLike) -> WhitenedFeatures:
     """The features, whitened on these points, which the bound must not use.
 
     D = V diag(1 / sqrt(max(l, 1e-4 l_1))) for the eigenvalues l_1 >= l_2 >= ... of the covariance of phi and its eigenvectors V.
@@ -161,11 +161,14 @@ def whitened(base: FeatureMap, points: ArrayLike) -> WhitenedFeatures:
     --------
     >>> import numpy as np
     >>> from accountable_ope import RandomFourier
-    >>> from accountable_ope.classes import whitened
-    >>> whitened(RandomFourier(3), np.random.default_rng(0).normal(size=(500, 2))).dimension
+    >>> from accountable_ope.classes import whiten
+    >>> whiten(RandomFourier(3), np.random.default_rng(0).normal(size=(500, 2))).dimension
     3
     """
-    values = base(matrix(points, "points"))
+    rows = matrix(points, "points")
+    if len(rows) < 2:
+        raise InvalidInput(f"`points` must have at least two rows. Got {len(rows)}.")
+    values = base(rows)
     center = values.mean(axis=0)
     centered = values - center
     variances, vectors = np.linalg.eigh(centered.T @ centered / len(values))

@@ -12,7 +12,7 @@ import numpy as np
 from ..arguments import checked
 from ..classes.action_fourier import ActionFourier
 from ..classes.features import FeatureMap, TabularFeatures
-from ..classes.whitened import whitened
+from ..classes.whitened import whiten
 from ..errors import InvalidInput
 from ..fitting.neural import train_neural_features
 from ..kernels.kernel import Tabular
@@ -117,7 +117,7 @@ def choose_recipe(
 
 
 def _around_a_fit(early: EarlyRows, found: Recipe, within: float, span: float) -> Recipe:
-    white = whitened(found.features, early.points)
+    white = whiten(found.features, early.points)
     system, pointed = _system(early, white)
     fit = fit_early(_plain_system(early, found.features), found.kernel)
     overlap = largest_weight(system, found.kernel) if pointed else math.nan
