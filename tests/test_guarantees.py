@@ -295,6 +295,20 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
     "cross_fitted_interval": (lambda asked: aope.cross_fitted_interval(asked.problem, features=FEATURES), ASYMPTOTIC),
 }
 
+LONGER = MDP.sample(np.random.default_rng(0), trajectories=12, length=10)
+
+
+def without_a_class(asked: Case) -> object:
+    """Class and kernel are chosen on the first rows."""
+    problem = aope.Problem(LONGER, MDP.starts, MDP.policy, replace(FACTS, norm_bound=None))
+    return aope.bound_value(problem, radius="azuma")
+
+
+def around_an_earlier_estimate(asked: Case) -> object:
+    chosen = aope.Choice(estimate=True)
+    return aope.evaluate(asked.problem, features=FEATURES, kernel=KERNEL, anchor=estimate, chosen=chosen).bound("azuma")
+
+
 OTHERS = {
     ("cross_fitted_interval", "many episodes, a kernel"): (
         lambda _: aope.cross_fitted_interval(
@@ -312,6 +326,8 @@ OTHERS = {
         lambda _: aope.logged_value(UNPAID, assumptions=replace(FACTS, terminal_reward=True)),
         {"terminal-reward", "terminates", "truncated"},
     ),
+    ("bound_value", "no class"): (without_a_class, {"endless", "later-rows", "estimate"}),
+    ("Evaluation.bound", "an earlier estimate"): (around_an_earlier_estimate, {"endless", "fixed-size", "estimate"}),
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
     ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
     ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),

@@ -26,6 +26,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("statistics", "environments", "baselines"),
     ("radii",),
     ("fitting", "verification"),
+    ("defaults",),
     ("bounds",),
     ("laboratory", "experiments"),
     ("demo", "report"),

@@ -4,6 +4,7 @@
 from . import baselines as baselines
 from . import bounds as bounds
 from . import classes as classes
+from . import defaults as defaults
 from . import environments as environments
 from . import fitting as fitting
 from . import io as io

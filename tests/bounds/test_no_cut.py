@@ -57,6 +57,9 @@ WITHOUT: dict[NoCut, Callable[[], aope.Interval]] = {
     NoCut.GROWING: lambda: ready(problem()).bound(planned=len(DATA)),
     NoCut.ANCHORED: lambda: ready(problem(), anchor=estimate).bound(),
     NoCut.COORDINATES: lambda: ready(problem(), SECTIONS).bound(),
+    NoCut.POINTS: lambda: aope.evaluate(
+        problem(), features=MDP.features(), kernel=KERNEL, chosen=aope.Choice(points=False)
+    ).bound(),
     NoCut.POLICY: lambda: of_draws(Draws()),
     NoCut.STARTS: lambda: ready(problem(starts=replaced(fixed=False))).bound(),
     NoCut.WEIGHTS: lambda: ready(problem(DATA.rows(slice(0, 15)))).bound(),
@@ -90,7 +93,7 @@ def test_a_result_without_a_cut_says_why_and_what_is_left_of_delta(reason: NoCut
     assert part.cut is None and part.basis.no_cut is reason
     assert interval.remarks == (reason.statement,) and reason.statement.parameter("reason") == reason.name.lower()
     assert not {"cut", "fixed-starts", "propensities"} & {each.name for each in interval.premises}
-    assert shares(interval) == [interval.split.kernel * (0.5 if reason is NoCut.WEIGHTS else 1.0)]
+    assert shares(interval) == [interval.split.kernel * (0.5 if reason in (NoCut.WEIGHTS, NoCut.POINTS) else 1.0)]
     assert interval.check(), interval.verify().message
 
 
@@ -158,7 +161,7 @@ def with_remark(record: Record, reason: NoCut) -> Record:
     )
 
 
-@pytest.mark.parametrize("reason", [NoCut.GROWING, NoCut.ANCHORED, NoCut.COORDINATES])
+@pytest.mark.parametrize("reason", [NoCut.GROWING, NoCut.ANCHORED, NoCut.COORDINATES, NoCut.POINTS])
 def test_a_reason_that_is_not_true_is_refused(reason: NoCut) -> None:
     """With fifteen rows nothing is known against a cut: half of delta is spent on it, whether or not there is one."""
     record = with_remark(with_sums(without(NoCut.WEIGHTS).record(), no_cut=reason.name), reason)

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import FrameType
@@ -15,6 +16,7 @@ from accountable_ope import (
     baselines,
     bounds,
     classes,
+    defaults,
     environments,
     fitting,
     io,
@@ -32,6 +34,7 @@ ROOMS = (
     baselines,
     bounds,
     classes,
+    defaults,
     environments,
     fitting,
     io,
@@ -122,6 +125,7 @@ def play(folder: Path) -> None:
     _problem(data, mdp, facts, asked)
     _classes(folder, data, mdp, facts, asked, phi)
     _kernels(data, mdp, kernel, tiles)
+    _defaults(folder, mdp, facts)
     _bounds(folder, data, mdp, asked, common)
     _statistics(asked, phi, kernel, tiles)
     _programs(asked, phi, kernel)
@@ -177,6 +181,9 @@ def _classes(folder: Path, data: Any, mdp: Any, facts: Any, asked: Any, phi: Any
     aope.TabularFeatures.grid([[0.0]], [[1.0]])
     aope.NeuralFeatures((np.zeros((3, 2)),), (np.zeros(3),), np.ones(3))
     aope.Precomputed(np.zeros((4, 2)), np.zeros((4, 2)), np.zeros((1, 2)))
+    classes.ActionFourier(2, [1.0, 0.5], np.eye(2))
+    classes.ScaledFeatures(fourier, 2.0)
+    classes.whiten(fourier, np.arange(20.0).reshape(10, 2))
     classes.Cover(np.zeros((2, 2)), 0.0)
     classes.as_classes([fourier])
     classes.expected_features(phi, data.states, mdp.policy)
@@ -191,6 +198,15 @@ def _kernels(data: Any, mdp: Any, kernel: Any, tiles: Any) -> None:
     aope.RandomFeatureKernel(4)
     kernels.block(kernel, points, points)
     kernels.kernel_product(kernel, points, points, tiles)
+
+
+def _defaults(folder: Path, mdp: Any, facts: Any) -> None:
+    longer = mdp.sample(np.random.default_rng(1), trajectories=24, length=5)
+    asked = aope.Problem(longer, mdp.starts, mdp.policy, replace(facts, norm_bound=None))
+    recipe = defaults.choose_recipe(asked, within=0.1, neural=False)
+    recipe.later(asked)
+    defaults.save_recipe(recipe, folder / "choice.npz")
+    defaults.load_recipe(folder / "choice.npz")
 
 
 def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any]) -> None:

@@ -211,7 +211,8 @@ def correct(
     ('CORRECTED', True)
     """
     refuse_early(problem, features, kernel, radius, delta)
-    evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=chosen, options=options, progress=progress)
+    unsaid = replace(chosen, estimate=False)  # what is judged here may have been fitted to these rows
+    evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=unsaid, options=options, progress=progress)
     return correction_of(evaluation, q, radius, delta)
 
 

@@ -167,6 +167,8 @@ class Evaluation:
                 anchored=self.anchor is not None,
                 earlier_rows=self.chosen.earlier_rows,
                 kernel_chosen=self.chosen.kernel,
+                estimate_before=self.chosen.estimate,
+                points_before=self.chosen.points,
                 coefficient_variance=coefficient_variance,
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
                 propensities=problem.propensities,
@@ -257,9 +259,9 @@ class Evaluation:
     @checked
     def anchored(self, q: AnyQ, progress: Progress | None = None) -> Evaluation:
         """The same classes around an existing Q, whose residuals make one more pass over the pairs of rows."""
-        return _evaluate(
-            self.problem, self.kernel, self.classes, q_columns(q, self.problem.experience), self.chosen, self.options, progress
-        )
+        chosen = replace(self.chosen, estimate=False)  # of this estimate nobody said when it was made
+        columns = q_columns(q, self.problem.experience)
+        return _evaluate(self.problem, self.kernel, self.classes, columns, chosen, self.options, progress)
 
     @checked
     def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
@@ -295,7 +297,9 @@ class Evaluation:
     def member_for(self, rule: RadiusRule, index: int, *, growing: bool = False, plan: Plan | None = None) -> Member:
         """One class as a radius needs it."""
         self._refuse_index(index)
-        against = why_no_cut(self.problem, self.classes[index], anchored=self.anchor is not None, growing=growing)
+        anchored = self.anchor is not None and not self.chosen.estimate
+        listed = self.chosen.points
+        against = why_no_cut(self.problem, self.classes[index], anchored=anchored, growing=growing, listed=listed)
         # Factors of rows are made for one number of rows.
         return replace(self.member(index, rescaled=rule.follows_variance and not growing, plan=plan), no_cut=against)
 
@@ -365,5 +369,7 @@ def _evaluate(
     progress: Progress | None,
 ) -> Evaluation:
     systems = tuple(bellman_system(problem.experience, each, anchor) for each in classes)
+    if anchor is not None and chosen.estimate:  # then weights of a cut may look at its residuals
+        systems = tuple(replace(each, rewards=each.target) for each in systems)
     statistics = tuple(kernel_statistics(systems, kernel, options, progress))
     return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options)

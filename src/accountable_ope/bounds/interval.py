@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..arguments import checked
 from ..classes.ranges import ResidualRange
+from ..defaults.recipe import Recipe
 from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
@@ -162,7 +163,8 @@ class ClassCertificates:
     @property
     def words(self) -> ClassWords:
         """What premises say of the class."""
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut)
+        kind = self.basis.description.kind
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind)
 
     @property
     def cut(self) -> CutWords | None:
@@ -228,6 +230,8 @@ class Interval:
         The ends before they were cut.
     rebound : Rebound or None
         Bounds the same rows under another norm bound; None where that is not offered.
+    recipe : Recipe or None
+        What was chosen on earlier rows, where class and kernel were not given.
     """
 
     lower: float
@@ -247,6 +251,7 @@ class Interval:
     premises: tuple[Statement, ...]
     estimand: str = "Value of the target policy"
     rebound: Rebound | None = None
+    recipe: Recipe | None = None
 
     def __repr__(self) -> str:
         return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from ..arguments import checked
 from ..classes.function_class import Features, as_classes
+from ..defaults.choosing import WITHIN, Stages, choose_recipe, unseen
+from ..defaults.recipe import Recipe
+from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -14,6 +17,7 @@ from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
 from .evaluation import evaluate
+from .first_answer import STATISTIC, first_answers
 from .interval import Interval
 from .unfit import refuse_unfit
 
@@ -22,14 +26,17 @@ from .unfit import refuse_unfit
 def bound_value(
     problem: Problem,
     *,
-    features: Features | Sequence[Features],
-    kernel: Kernel,
+    features: Features | Sequence[Features] | None = None,
+    kernel: Kernel | None = None,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     pointwise: bool | None = None,
     chosen: Choice = BEFORE_THE_DATA,
+    within: float | None = None,
+    recipe: Recipe | None = None,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    stages: Stages | None = None,
 ) -> Interval:
     """The largest and smallest value over all Q of the class whose kernel Bellman loss is consistent with the data.
 
@@ -37,10 +44,12 @@ def bound_value(
     ----------
     problem : Problem
         The question: data, start states, target policy, assumptions.
-    features : feature map, FunctionClass, or a sequence of them
-        The class of Q functions. Several give the hull of their intervals, valid at the same delta if Q is in at least one.
-    kernel : Kernel
-        The test kernel.
+    features : feature map, FunctionClass, or a sequence of them, optional
+        The class of Q functions. Several give the hull of their intervals, valid at the same delta if Q is in at least one. By
+        default both class and kernel are chosen on the earliest fifth of the rows (`defaults.choose_recipe`), the bound uses the
+        others, and `Interval.recipe` says what was chosen.
+    kernel : Kernel, optional
+        The test kernel; needed with features, and only with them.
     radius : str
         One of the names in `accountable_ope.radii.RULES`, such as "certified", "azuma" or "symmetric"; see docs/radii.md.
     delta : float
@@ -50,10 +59,17 @@ def bound_value(
         follows the variance.
     chosen : Choice, optional
         When class and kernel were chosen; by default before any of the data.
+    within : float, optional
+        Without features: how near Q is asserted to be to a fit to the earliest rows, in root mean square over logged points, as a
+        share of the range of values; 0.1 by default.
+    recipe : Recipe, optional
+        Without features: what was chosen on the first of these rows before.
     options : TileOptions, optional
         How the pass over the pairs of rows is cut up.
     progress : callable, optional
-        Called with the fraction done.
+        Called with the fraction done of the pass over the pairs of rows.
+    stages : callable, optional
+        Without features: called with the name of every stage; what it returns, if anything, with the fraction done of it.
 
     Returns
     -------
@@ -76,7 +92,30 @@ def bound_value(
     >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
     >>> mdp.value in interval, interval.check()
     (True, True)
+
+    With no class, one is chosen on the earliest rows:
+
+    >>> first = aope.bound_value(aope.Problem(data, mdp.starts, mdp.policy, aope.Assumptions(discount=0.6, reward_range=(0, 1))))
+    >>> mdp.value in first, first.count, first.recipe.earlier_rows
+    (True, 800, 200)
     """
+    if features is None and kernel is None:
+        if chosen != BEFORE_THE_DATA:
+            raise InvalidInput("`chosen` is of a class that was given: leave it out, or give `features` and `kernel`.")
+        if recipe is not None and within is not None:
+            raise InvalidInput("`within` was chosen with the `recipe`: leave it out.")
+        report = stages or (unseen if progress is None else _only_statistic(progress))
+        if recipe is None:
+            radius_rule(radius), probability_level(delta)  # refused before any work
+            recipe = choose_recipe(problem, within=WITHIN if within is None else within, stages=report)
+        return first_answers(problem, recipe, (radius,), delta, pointwise=pointwise, options=options, stages=report)[0]
+    if features is None or kernel is None:
+        raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")
+    for name, value in (("within", within), ("recipe", recipe), ("stages", stages)):
+        if value is not None:
+            raise InvalidInput(
+                f"`{name}` is for a class that is chosen on the earliest rows: leave it out, or leave out `features`."
+            )
     found = bound_ladder(
         problem,
         features=features,
@@ -149,3 +188,8 @@ def bound_ladder(
         problem, features=features, kernel=kernel, anchor=anchor, chosen=chosen, options=options, progress=progress
     )
     return evaluation.ladder(radii, delta, pointwise=pointwise)
+
+
+def _only_statistic(progress: Progress) -> Stages:
+    """Of all stages the pass over the pairs of rows alone."""
+    return lambda stage: progress if stage == STATISTIC else None

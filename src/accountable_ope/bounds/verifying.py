@@ -24,7 +24,7 @@ from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
 from ..radii.member import Member
 from ..radii.plan import Plan
-from ..radii.premises import Asked
+from ..radii.premises import Asked, Choice
 from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.estimates import AnyQ
@@ -179,7 +179,8 @@ def _against_data(
             return "the start states are not known as exactly as the certificate says"
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
-        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate)
+        when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
+        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate, chosen=when)
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
         except InvalidInput:  # assumptions that these data contradict

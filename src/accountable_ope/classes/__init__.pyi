@@ -1,3 +1,4 @@
+from .action_fourier import ActionFourier as ActionFourier
 from .features import FeatureMap as FeatureMap
 from .features import RandomFourier as RandomFourier
 from .features import TabularFeatures as TabularFeatures
@@ -16,3 +17,6 @@ from .precomputed import Precomputed as Precomputed
 from .ranges import ResidualRange as ResidualRange
 from .ranges import residual_range as residual_range
 from .rkhs import KernelSections as KernelSections
+from .whitened import ScaledFeatures as ScaledFeatures
+from .whitened import WhitenedFeatures as WhitenedFeatures
+from .whitened import whiten as whiten

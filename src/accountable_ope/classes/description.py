@@ -9,10 +9,12 @@ import numpy as np
 from ..errors import InvalidFile
 from ..kernels.description import describe_kernel, described_kernel
 from ..problem.description import Description, described
-from .features import RandomFourier, TabularFeatures
+from .action_fourier import ActionFourier
+from .features import FeatureMap, RandomFourier, TabularFeatures
 from .function_class import Features, FunctionClass, Span
 from .neural import NeuralFeatures
 from .rkhs import KernelSections
+from .whitened import ScaledFeatures, WhitenedFeatures
 
 
 def describe_class(function_class: FunctionClass) -> Description:
@@ -32,6 +34,25 @@ def describe_class(function_class: FunctionClass) -> Description:
             biases = {f"biases_{k}": tuple(layer.tolist()) for k, layer in enumerate(phi.biases)}
             scale = tuple(phi.scale.tolist())
             return described(text, "NeuralFeatures", **layers, **biases, scale=scale, intercept=function_class.intercept)
+        case Span(), ActionFourier():
+            actions = None if phi.actions is None else _rows(phi.actions)
+            widths, intercept = tuple(phi.bandwidths.tolist()), function_class.intercept
+            return described(
+                text,
+                "ActionFourier",
+                cosines=phi.cosines,
+                bandwidths=widths,
+                actions=actions,
+                seed=phi.seed,
+                intercept=intercept,
+            )
+        case Span(), WhitenedFeatures():
+            base, center = _base(phi.base), tuple(phi.center.tolist())
+            kind, directions = "WhitenedFeatures" if base.kind else "", _rows(phi.directions)
+            return described(text, kind, base, center=center, directions=directions, intercept=function_class.intercept)
+        case Span(), ScaledFeatures():
+            base = _base(phi.base)
+            return described(text, "ScaledFeatures" if base.kind else "", base, factor=float(phi.factor))
         case KernelSections(), _:
             kernel = describe_kernel(function_class.kernel)
             kind = "KernelSections" if kernel.kind else ""
@@ -58,11 +79,30 @@ def described_class(description: Description) -> Features:
                 weights = tuple(np.array(v) for name, v in values.items() if name.startswith("weights_"))
                 biases = tuple(np.array(v) for name, v in values.items() if name.startswith("biases_"))
                 return NeuralFeatures(weights, biases, np.array(values["scale"]), values["intercept"])
+            case "ActionFourier":
+                return ActionFourier(**values)
+            case "WhitenedFeatures":
+                base, center, directions = _described_map(description.parts[0]), values["center"], values["directions"]
+                return WhitenedFeatures(base, np.array(center), np.array(directions), values["intercept"])
+            case "ScaledFeatures":
+                return ScaledFeatures(_described_map(description.parts[0]), **values)
             case "KernelSections":
                 return KernelSections(described_kernel(description.parts[0]), **values)
     except (TypeError, KeyError, IndexError) as error:
         raise InvalidFile(f"A class {description.kind} cannot be made from its parameters: {error}.") from error
     raise InvalidFile(f"The class {description.text} cannot be made again from a file: give it as `features`.")
+
+
+def _base(features: FeatureMap) -> Description:
+    """The features that others are made from."""
+    return describe_class(Span(features, features.intercept))
+
+
+def _described_map(description: Description) -> FeatureMap:
+    found = described_class(description)
+    if not isinstance(found, FeatureMap):
+        raise InvalidFile(f"{description.text} are no features.")
+    return found
 
 
 def _rows(array: Any) -> tuple[tuple[float, ...], ...]:

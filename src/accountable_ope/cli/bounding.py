@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +10,18 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..bounds.average_reward import bound_average_reward
+from ..bounds.first_answer import first_answers
 from ..bounds.interval import Interval
 from ..bounds.value import bound_ladder
+from ..defaults.choosing import WITHIN, Stages, choose_recipe
+from ..defaults.files import load_recipe, save_recipe
+from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..fitting.selection import Candidates, median_bandwidth, select
 from ..problem.policy import state_action_points
-from ..problem.problem import Experience
+from ..problem.problem import Experience, Problem
 from ..radii.premises import Choice
-from ..radii.registry import DEFAULT_RADIUS, LADDER
+from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from .deciding import DecisionOptions, decision_code
 from .inputs import Inputs, read_inputs
 from .options import (
@@ -31,9 +36,11 @@ from .options import (
     DataFile,
     Declarations,
     Delta,
+    FirstAnswerOptions,
     ProblemOptions,
     Propensities,
     given,
+    spelled,
 )
 from .output import Meter, check_places, exit_code, note, progress, show
 from .saying import Said
@@ -94,6 +101,7 @@ def bound(
             group=CLASS, help="Hold the value range at every logged point, not only on average; without it, where that is quick."
         ),
     ] = None,
+    first: FirstAnswerOptions = FirstAnswerOptions(),
     radii: LadderOptions = LadderOptions(),
     decision: DecisionOptions = DecisionOptions(),
     explain: Annotated[
@@ -106,7 +114,8 @@ def bound(
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
-    check_places({"--report": report, "--certificate": certificate}, problem.files(data))
+    places = {"--report": report, "--certificate": certificate, "--save-choice": first.save_choice}
+    check_places(places, problem.files(data, first.choice))
     if certificate is not None:
         if certificate.suffix != ".json":
             raise InvalidInput(f"--certificate must end in .json. Got {certificate.name!r}.")
@@ -120,6 +129,9 @@ def bound(
         raise InvalidInput("--reward-range is needed.")
     if radii.ladder and radii.radius:
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
+    named = choice.given or average_reward or earlier_share is not None
+    unnamed = not named and declared.norm_bound is None and declared.relative_norm is None
+    first.check(unnamed)
     if earlier_share is not None:
         why = "with --earlier-share, which chooses the bandwidths"
         choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
@@ -130,6 +142,7 @@ def bound(
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
+    repeat = None
     with progress(as_json) as phase:
         meter = phase("kernel statistic")
         if average_reward:
@@ -145,25 +158,65 @@ def bound(
             if earlier_share is not None:
                 choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions.discount, earlier_share)
             asked = inputs.problem(assumptions, propensities)
-            intervals = bound_ladder(
-                asked,
-                features=choice.classes(asked.experience),
-                kernel=choice.test_kernel(),
-                radii=radii.names,
-                delta=radii.delta,
-                pointwise=pointwise,
-                chosen=chosen,
-                options=choice.tiles(),
-                progress=meter,
-            )
+            if unnamed:
+                recipe = load_recipe(first.choice) if first.choice is not None else _chosen(asked, first, radii, phase)
+                intervals = first_answers(
+                    asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=phase
+                )
+                repeat = _repeat(data, problem, declared, first, radii, propensities=propensities, pointwise=pointwise)
+            else:
+                intervals = bound_ladder(
+                    asked,
+                    features=choice.classes(asked.experience),
+                    kernel=choice.test_kernel(),
+                    radii=radii.names,
+                    delta=radii.delta,
+                    pointwise=pointwise,
+                    chosen=chosen,
+                    options=choice.tiles(),
+                    progress=meter,
+                )
         ruling = decision.decide(intervals[-1])
         phase("companions and breakdown" if explain else "companions")
         said = Said.of(intervals[-1], ruling, explain=explain)
-    show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said)
+    show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")
     return exit_code(intervals) if ruling is None else decision_code(ruling)
+
+
+def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, stages: Stages) -> Recipe:
+    """What the earliest rows choose, saved where that was asked for."""
+    for name in radii.names:
+        radius_rule(name)  # refused before the work of choosing
+    recipe = choose_recipe(asked, within=WITHIN if first.within is None else first.within, stages=stages)
+    if first.save_choice is not None:
+        save_recipe(recipe, first.save_choice)
+        note(f"Choice: {first.save_choice}")
+    return recipe
+
+
+def _repeat(
+    data: Path,
+    problem: ProblemOptions,
+    declared: Declarations,
+    first: FirstAnswerOptions,
+    radii: LadderOptions,
+    *,
+    propensities: bool,
+    pointwise: bool | None,
+) -> str:
+    """The whole command that gives the same answer."""
+    words = ["aope", "bound", str(data), *spelled(problem), *spelled(declared)]
+    saved = first.save_choice or first.choice
+    within = WITHIN if first.within is None else first.within
+    words += ["--within", f"{within:g}"] if saved is None else ["--choice", str(saved)]
+    words += ["--propensities"] if propensities else []
+    words += [] if pointwise is None else ["--pointwise" if pointwise else "--no-pointwise"]
+    for name in radii.names:
+        words += ["--radius", name]
+    return shlex.join([*words, "--delta", f"{radii.delta:g}"])
 
 
 def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share: float) -> tuple[ClassOptions, Inputs, Choice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from ..bounds.value import bound_ladder
 from ..classes.features import RandomFourier, TabularFeatures
 from ..classes.function_class import Features
 from ..classes.rkhs import KernelSections
+from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
@@ -247,6 +248,11 @@ class ClassOptions:
         chosen = self.fourier.test_kernel()
         return Tabular() if self.tabular else chosen
 
+    @property
+    def given(self) -> bool:
+        """Whether any option names a class or a kernel."""
+        return self.tabular or self.landmarks is not None or self.fourier != FourierOptions()
+
     def tiles(self) -> TileOptions:
         """How the pass over the rows is made."""
         return TileOptions(single_precision=self.single_precision)
@@ -279,6 +285,31 @@ class ClassOptions:
         return classes
 
 
+@Parameter(name="*", group=CLASS)
+@dataclass(frozen=True, kw_only=True)
+class FirstAnswerOptions:
+    """Where no class and no kernel is given: they are chosen on the earliest rows."""
+
+    within: Annotated[float | None, Parameter(show_default=f"{WITHIN:g}")] = None
+    """Without a class: Q is asserted to be within this share of the range of values of a fit to the earliest rows."""
+    save_choice: Path | None = None
+    """Write what was chosen on the earliest rows to this .npz file."""
+    choice: Path | None = None
+    """What --save-choice wrote: choose nothing anew."""
+
+    def check(self, first: bool) -> None:
+        """Refuse what would have no effect; first: whether class and kernel are to be chosen."""
+        for name, value in (("--within", self.within), ("--save-choice", self.save_choice), ("--choice", self.choice)):
+            if value is not None and not first:
+                raise InvalidInput(f"{name} is for a class that is chosen on the earliest rows: leave out what names a class.")
+            if isinstance(value, Path) and value.suffix != ".npz":
+                raise InvalidInput(f"{name} must end in .npz. Got {value.name!r}.")
+        if self.choice is not None and self.within is not None:
+            raise InvalidInput("--within was chosen with --choice: leave it out.")
+        if self.choice is not None and self.save_choice is not None:
+            raise InvalidInput("--save-choice has no effect with --choice, which is saved already.")
+
+
 @Parameter(name="*", group=RADIUS)
 @dataclass(frozen=True, kw_only=True)
 class RadiusOptions:
@@ -291,6 +322,25 @@ class RadiusOptions:
 def given(options: ProblemOptions | Declarations) -> list[str]:
     """The names of the options that differ from their defaults."""
     return [f"--{field.name.replace('_', '-')}" for field in fields(options) if getattr(options, field.name) != field.default]
+
+
+def spelled(options: object) -> list[str]:
+    """The words of a command line that give these options, those left at their defaults left out."""
+    words: list[str] = []
+    assert is_dataclass(options)
+    for field in fields(options):
+        value, name = getattr(options, field.name), f"--{field.name.replace('_', '-')}"
+        if value == field.default:
+            continue
+        if isinstance(value, bool):
+            words.append(name if value else f"--no-{name[2:]}")
+        elif isinstance(value, tuple) and all(isinstance(each, float) for each in value):
+            words += [name, *(f"{each:.12g}" for each in value)]
+        else:
+            for each in value if isinstance(value, tuple) else (value,):
+                text = f"{each:.12g}" if isinstance(each, float) else str(each)
+                words += [f"{name}={text}"] if text.startswith("-") else [name, text]
+    return words
 
 
 def module_file(name: str) -> Path | None:

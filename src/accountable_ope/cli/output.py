@@ -27,7 +27,7 @@ from ..report.plots import new_figure, save_figure
 from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .saying import Said, print_said
-from .text import print_columns, print_ladder
+from .text import print_columns, print_ladder, print_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,21 +122,27 @@ def show(
     to_beat: float | None = None,
     columns: Sequence[FileColumns] = (),
     said: Said | None = None,
+    repeat: str | None = None,
 ) -> None:
     """A ladder as text or JSON, and as a report on request; beside it the values of both policies, where they are known.
 
     columns: how those of the files were read, where there are files.
     said:    what comes before all else; by default the verdict on the last interval.
+    repeat:  the whole command that gives the same, where something was chosen.
     """
     first = Said.of(intervals[-1]) if said is None else said
     if as_json:
-        print_json(first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {}))
+        document = first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {})
+        print_json(document | ({} if repeat is None else {"repeat": repeat}))
     else:
         print_said(console(), first)
         print_ladder(console(), intervals, truth, to_beat)
+        print_recipe(console(), intervals[-1].recipe, repeat)
         print_columns(console(), columns)
     if report is not None:
-        remarks = [sentence for each in columns for sentence in each.sentences()]
+        recipe = intervals[-1].recipe
+        remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
+        remarks += [sentence for each in columns for sentence in each.sentences()]
         write_text(report, report_html(intervals, data, title, truth, to_beat, remarks, first.verdict))
         note(f"Report: {report}")
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, EstimateVerdict
 from ..bounds.interval import Interval, normalizer
+from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.display import confidence
 from ..io.parquet import TransitionFile
@@ -63,6 +64,17 @@ def print_ladder(
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat))
     print_details(console, intervals)
+
+
+def print_recipe(console: Console, recipe: Recipe | None, repeat: str | None) -> None:
+    """What was chosen on the earliest rows, and how to ask for it again."""
+    if recipe is None:
+        return
+    console.print()
+    for statement in recipe.statements():
+        console.print(escape(str(statement)), soft_wrap=True)
+    if repeat is not None:
+        console.print(f"To repeat it: {escape(repeat)}", soft_wrap=True)
 
 
 def print_columns(console: Console, columns: Sequence[FileColumns]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..bounds.verifying import verify as verify_certificate
+from ..defaults.files import load_recipe
 from ..errors import InvalidInput
 from ..verification.files import load_record
 from ..verification.record import Record
@@ -29,20 +30,25 @@ def verify(
     *,
     data: Log = None,
     problem: ProblemOptions = ProblemOptions(),
+    choice: Annotated[
+        Path | None,
+        Parameter(group=PROBLEM, help="What `aope bound --save-choice` wrote, where a class was chosen; with --data."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """One sentence, the premises, and an exit code."""
     record = load_record(certificate)
     if data is None:
-        if given(problem):
-            raise InvalidInput(f"{given(problem)[0]} goes with --data.")
+        if given(problem) or choice is not None:
+            raise InvalidInput(f"{[*given(problem), '--choice'][0]} goes with --data.")
         found = verify_certificate(record)
     else:
         problem.check()
         if problem.starts is None and record.average is None and record.setting.start_is_exact:
             raise InvalidInput("--starts is needed with --data: the start states of this certificate are no sample from the log.")
         inputs = read_inputs(data, problem, need_starts=record.average is None)
-        found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy)
+        estimate = None if choice is None else load_recipe(choice).estimate
+        found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy, estimate=estimate)
     if as_json:
         print_json(_document(record, found, with_data=data is not None))
     else:

@@ -10,9 +10,10 @@ torch is needed to train, and imported by nothing else: trained features run in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..classes.neural import NeuralFeatures
@@ -21,7 +22,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, part_of
 from ..problem.policy import Policy
 from ..problem.transitions import Transitions
-from ..validation import positive, whole
+from ..validation import positive, vector, whole
 from .training import NeuralTraining, TrainingPlan, TrainingProblem, imported_torch, quiet, train
 
 
@@ -98,6 +99,7 @@ def train_neural_features(
     held_out: float = 0.3,
     restarts: int = 1,
     seed: int = 0,
+    units: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> NeuralTraining:
     """Hidden layers trained by Adam on the kernel loss of minibatches, stopped early by the loss of the held-out (last) rows.
@@ -130,6 +132,9 @@ def train_neural_features(
     restarts : int
         Trainings from different weights, of which the best is kept.
     seed : int
+    units : array (d,), optional
+        What the columns of (s, a) are divided by while training, so that steps do not depend on the units that they are in; by
+        default 1. The features that are found take points as they are.
     progress : callable, optional
         Called with the fraction done.
 
@@ -156,6 +161,11 @@ def train_neural_features(
     """
     torch = imported_torch()
     problem = TrainingProblem.of(data, policy, kernel, discount, ridge, held_out)
+    if units is not None:
+        sizes = vector(units, "units")
+        if len(sizes) != problem.points.shape[1] or not (sizes > 0).all():
+            raise InvalidInput(f"`units` must be {problem.points.shape[1]} positive numbers, one per column. Got {units!r}.")
+        problem = replace(problem, units=sizes)
     widths = tuple(whole(width, "hidden", least=1) for width in hidden)
     plan = TrainingPlan(
         widths=(*widths, whole(dimension, "dimension", least=1)),

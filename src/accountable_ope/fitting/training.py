@@ -83,6 +83,7 @@ class TrainingProblem:
     points: FloatArray
     next_points: FloatArray
     next_weights: FloatArray
+    units: FloatArray
 
     @classmethod
     def of(
@@ -108,7 +109,7 @@ class TrainingProblem:
             raise InvalidInput(f"The policy's actions have {width} columns, those of the data {given}.")
         next_points = np.stack([np.concatenate([training.next_states, branch.actions], axis=1) for branch in branches], axis=1)
         weights = np.stack([branch.weights * live for branch in branches], axis=1)
-        return cls(training, rest, policy, kernel, discount, ridge, points, next_points, weights)
+        return cls(training, rest, policy, kernel, discount, ridge, points, next_points, weights, np.ones(points.shape[1]))
 
     def fit(self, features: NeuralFeatures, rows: int | None) -> LinearQ:
         """The Q of the span that fits the training part, or evenly spaced rows of it."""
@@ -136,7 +137,7 @@ def train(
     torch: Any, problem: TrainingProblem, plan: TrainingPlan, rng: np.random.Generator, progress: Progress | None
 ) -> NeuralTraining:
     """Adam on minibatches from one start; the hidden layers of the look with the least held-out loss."""
-    parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points, plan.widths, rng)]
+    parameters = [torch.from_numpy(array).requires_grad_() for array in _start(problem.points / problem.units, plan.widths, rng)]
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate)
     best, unit = _features(parameters, problem), 0.0
     history: list[TrainingLook] = []
@@ -189,7 +190,7 @@ def _minibatch_loss(torch: Any, parameters: list[Any], problem: TrainingProblem,
     count, branches = problem.next_weights[rows].shape
     here, after = problem.points[rows], problem.next_points[rows].reshape(count * branches, -1)
     weights = problem.next_weights[rows]
-    layer = torch.from_numpy(np.concatenate([here, after]))
+    layer = torch.from_numpy(np.concatenate([here, after]) / problem.units)
     for w, b in zip(parameters[::2], parameters[1::2], strict=True):
         layer = torch.tanh(layer @ w.T + b)
     onward = layer[count:].reshape(count, branches, -1) * torch.from_numpy(weights)[:, :, None]
@@ -209,6 +210,7 @@ def _minibatch_loss(torch: Any, parameters: list[Any], problem: TrainingProblem,
 def _features(parameters: list[Any], problem: TrainingProblem) -> NeuralFeatures:
     """The network as it is now, in NumPy, columns scaled to root mean square 1 / sqrt(m) over the training points."""
     arrays = [parameter.detach().numpy().copy() for parameter in parameters]
+    arrays[0] = arrays[0] / problem.units
     weights, biases = tuple(arrays[::2]), tuple(arrays[1::2])
     size = np.sqrt(np.mean(hidden_layers(weights, biases, problem.points) ** 2, axis=0))
     # A unit that is 0 almost everywhere must not become the loudest one where it is not.

@@ -17,8 +17,14 @@ class NoCut(Enum):
     ANCHORED = "the class lies around an estimate that may have been fitted to these rows, so that no row is later than it"
     COORDINATES = "the coordinates of the class were chosen by looking at all rows, and weights must depend on earlier ones alone"
     POLICY = "the policy draws its actions from a stream that is not known to be apart from the data"
+    POINTS = "later rows show states that the earlier ones did not, and weights must not depend on how many there are"
     STARTS = "the start states come from the log itself, and weights must not depend on later rows"
     WEIGHTS = "the first rows gave no weights that point at the value"
+
+    @property
+    def found_later(self) -> bool:
+        """Whether rows of the bound decided that there is none: then the share of delta that a cut has is spent all the same."""
+        return self in (NoCut.WEIGHTS, NoCut.POINTS)
 
     @property
     def statement(self) -> Statement:
@@ -27,10 +33,17 @@ class NoCut(Enum):
         return remark("no-cut", text, ("reason", self.name.lower()))
 
 
-def why_no_cut(problem: Problem, function_class: FunctionClass, *, anchored: bool, growing: bool) -> NoCut | None:
-    """What stands against a cut before any row is looked at; None: nothing."""
+def why_no_cut(
+    problem: Problem, function_class: FunctionClass, *, anchored: bool, growing: bool, listed: bool = True
+) -> NoCut | None:
+    """What stands against a cut before any row of it is looked at; None: nothing.
+
+    anchored: around an estimate that may know these rows. listed: whether listed points were known before these rows.
+    """
     if growing:
         return NoCut.GROWING
+    if not listed:
+        return NoCut.POINTS
     if anchored:
         return NoCut.ANCHORED
     if function_class.has_remainder:

@@ -41,6 +41,11 @@ class Choice:
         How many earlier rows the choice was made on; 0: none, the choice was made without looking at these data.
     kernel : bool
         Whether the kernel was chosen on them too, and not only the class.
+    estimate : bool
+        Whether an estimate around which the class lies was made then, too: before any row of the bound. By default nothing is
+        known of when it was made, and it may have been fitted to these very rows.
+    points : bool
+        Whether the points that a class lists were known then, too; False: later rows added some.
 
     Examples
     --------
@@ -51,11 +56,14 @@ class Choice:
 
     earlier_rows: int = 0
     kernel: bool = True
+    estimate: bool = False
+    points: bool = True
 
     def __post_init__(self) -> None:
         whole(self.earlier_rows, "earlier_rows", least=0)
-        if not isinstance(self.kernel, bool):
-            raise InvalidInput(f"`kernel` must be True or False. Got {self.kernel!r}.")
+        for name, value in (("kernel", self.kernel), ("estimate", self.estimate), ("points", self.points)):
+            if not isinstance(value, bool):
+                raise InvalidInput(f"`{name}` must be True or False. Got {value!r}.")
 
     def words(self, *, for_kernel: bool) -> str:
         """How a premise says it."""
@@ -69,6 +77,15 @@ class Choice:
             return []
         text = f"The bound uses the remaining {count} rows, which came later."
         return [premise("later-rows", text, ("earlier_rows", self.earlier_rows), ("rows", count))]
+
+    def of_estimate(self) -> list[Statement]:
+        """That the estimate around which a class lies was made before the rows of the bound, where that was said."""
+        if not self.estimate:
+            return []
+        how = "made without looking at these data"
+        if self.earlier_rows:
+            how = f"made from the first {self.earlier_rows} rows, which the bound does not use"
+        return [premise("estimate", f"The given estimate was {how}.", ("earlier_rows", self.earlier_rows))]
 
 
 BEFORE_THE_DATA = Choice()
@@ -108,13 +125,14 @@ class CutWords:
 
 @dataclass(frozen=True)
 class ClassWords:
-    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut."""
+    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut, its kind."""
 
     features: str
     norm_bound: float | None
     note: str
     dimension: int
     cut: CutWords | None = None
+    kind: str = ""
 
 
 def value_premises(
@@ -145,7 +163,9 @@ def value_premises(
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
     if rule.follows_variance:
         premises += problem.steps
-    premises += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen)
+    premises += class_premises(facts, parts, "Q minus the given estimate" if anchored else "Q", chosen, span=ranges.span)
+    if anchored:
+        premises += chosen.of_estimate()
     premises += rounding_premises(facts, ranges, parts)
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
@@ -277,9 +297,9 @@ def kernel_premise(kernel: str, chosen: Choice = BEFORE_THE_DATA) -> Statement:
 
 
 def class_premises(
-    facts: Assumptions, parts: Sequence[ClassWords], what: str, chosen: Choice = BEFORE_THE_DATA
+    facts: Assumptions, parts: Sequence[ClassWords], what: str, chosen: Choice = BEFORE_THE_DATA, span: float = math.inf
 ) -> list[Statement]:
-    """That the class contains Q, and its norm."""
+    """That the class contains Q, and its norm; span: that of values."""
     classes = " or ".join(part.features for part in parts)
     near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
     text = f"{what} {near} the class of {classes}, {chosen.words(for_kernel=False)}."
@@ -293,12 +313,26 @@ def class_premises(
         elif isinstance(facts.norm_bound, RelativeNorm):
             multiple = f"{facts.norm_bound.multiple:g} times what the least norm consistent with the data is proved to be"
             text = f"{norm} <= {part.norm_bound:.4g}, {multiple}."
+        elif part.kind == "WhitenedFeatures" and part.norm_bound is not None:
+            text = _in_values(what, part.norm_bound, span, [other.features for other in parts if other.kind != part.kind])
         else:
             text = f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out)."
         premises.append(premise("norm", text, ("norm_bound", part.norm_bound)))
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
     return premises
+
+
+def _in_values(what: str, norm_bound: float, span: float, others: Sequence[str]) -> str:
+    """A ball in units of values, in plain words; others: classes beside it, of which it is a ball of coefficients."""
+    share = f" ({100 * norm_bound / span:.3g}% of the range of values)" if 0 < span < math.inf else ""
+    text = (
+        f"{what} differs from a constant by at most {norm_bound:.4g}{share} in root mean square over the points that the class "
+        "was whitened on"
+    )
+    for other in others:
+        text += f"; or its norm in the class of {other} is at most {norm_bound:.4g}"
+    return f"{text}. This is asserted: data can speak against it and never prove it."
 
 
 def why_so_large(declared: float | RelativeNorm | None, least_norm: float | None) -> str:

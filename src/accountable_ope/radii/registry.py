@@ -187,7 +187,9 @@ class RadiusRule:
         assert self.envelope is not None
         statistic, plan, prior = member.statistic, member.plan, member.prior
         wanted = self.cut and member.no_cut is None
-        share = KERNEL_SHARE * delta if wanted else delta  # whether or not the first rows give weights: no choice by the data
+        refused = member.no_cut is not None and not member.no_cut.found_later
+        # Whether or not the rows give weights: no choice by the data.
+        share = KERNEL_SHARE * delta if self.cut and not refused else delta
         tuned = share if plan is None else plan.share
         largest = prior if member.largest_scaled is None else min(prior, member.largest_scaled)
         envelope = self.envelope(largest * math.sqrt(statistic.kernel_supremum), planned, tuned)

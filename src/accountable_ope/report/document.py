@@ -12,6 +12,7 @@ import numpy as np
 from ..bounds.correction import Correction
 from ..bounds.diagnosis import Diagnosis
 from ..bounds.interval import ClassCertificates, Interval
+from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm
@@ -65,7 +66,28 @@ def interval_document(interval: Interval) -> Document:
         ],
         "remarks": texts(interval.remarks),
         "certificates_check": interval.check(),
+        "recipe": None if interval.recipe is None else _recipe(interval.recipe),
         "classes": [_class(part) for part in interval.certificates],
+    }
+
+
+def _recipe(recipe: Recipe) -> Document:
+    """What was chosen on the earliest rows."""
+    ball = recipe.ball
+    return {
+        "kind": recipe.kind.name,
+        "features": repr(recipe.features),
+        "kernel": repr(recipe.kernel),
+        "earlier_rows": recipe.earlier_rows,
+        "earlier_episodes": recipe.earlier_episodes,
+        "sha256": recipe.sha256,
+        "within": None if ball is None else ball.within,
+        "enlarged": None if ball is None else ball.enlarged,
+        "overlap": None if ball is None else finite_or_none(ball.overlap),
+        "norm_bound": recipe.norm_bound,
+        "ridge": finite_or_none(recipe.ridge),
+        "held_out": finite_or_none(recipe.held_out),
+        "statements": texts(recipe.statements()),
     }
 
 

@@ -142,7 +142,12 @@ def _cut_share(facts: ClassFacts) -> float:
         return 1.0
     if why is None and cut is None:
         raise Refuted("it has no cut and does not say why")
-    stands = {"GROWING": setting.growing, "ANCHORED": setting.anchored, "COORDINATES": facts.part.unseen is not None}
+    stands = {
+        "GROWING": setting.growing,
+        "ANCHORED": setting.anchored and not setting.estimate_before,
+        "COORDINATES": facts.part.unseen is not None,
+        "POINTS": not setting.points_before,
+    }
     for name, true in stands.items():
         if why == name and not true:
             raise Refuted("what stands against its cut is not true")
@@ -152,7 +157,7 @@ def _cut_share(facts: ClassFacts) -> float:
         raise Refuted("what stands against its cut is not true")
     if cut is not None and cut.kind == "propensities" and not setting.propensities:
         raise Refuted("its cut has weights of propensities, which were not asserted")
-    return 0.5 if why in (None, "WEIGHTS") else 1.0
+    return 0.5 if why in (None, "WEIGHTS", "POINTS") else 1.0
 
 
 def _form(gram: FloatArray, m: int) -> Form:

@@ -65,7 +65,8 @@ class ClassFacts:
         """What premises say of the class."""
         cut = self.part.sums.cut
         words = None if cut is None else CutWords(cut.kind, cut.earlier)
-        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words)
+        kind = self.part.description.kind
+        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words, kind)
 
     @cached_property
     def assumptions(self) -> Assumptions:

@@ -58,6 +58,7 @@ class Circumstances:
     growing:         one of many looks at data that grow, all of them valid at once.
     anchored:        whether the class lies around a given estimate of Q.
     earlier_rows:    how many earlier rows chose the class (0: none), kernel_chosen: and the kernel.
+    estimate_before: whether the estimate was made before the rows of the bound, points_before: and listed points known.
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
@@ -75,6 +76,8 @@ class Circumstances:
     coefficient_variance: float | None
     row_ranges: str | None = None
     propensities: bool = False
+    estimate_before: bool = False
+    points_before: bool = True
 
 
 @dataclass(frozen=True, eq=False)

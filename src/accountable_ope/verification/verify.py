@@ -260,7 +260,7 @@ def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges
         classes[0].rule,
         kernel=record.kernel.text,
         anchored=setting.anchored,
-        chosen=Choice(setting.earlier_rows, setting.kernel_chosen),
+        chosen=Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before),
         planned=setting.planned if setting.growing else None,
     )
     return found if setting.coefficient_variance is None else (*found, features_premise(setting.coefficient_variance))

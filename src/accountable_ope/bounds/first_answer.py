@@ -1,0 +1,90 @@
+"""Intervals of a class that was chosen on the earliest rows, and is bounded on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..classes.features import FeatureMap, TabularFeatures
+from ..defaults.choosing import Stages, unseen
+from ..defaults.recipe import Recipe
+from ..kernels.products import TileOptions
+from ..problem.problem import Problem
+from ..problem.statements import Status
+from ..radii.doubts import TestedClass, all_doubted
+from ..radii.premises import Choice
+from ..radii.registry import radius_rule
+from .evaluation import Evaluation, evaluate
+from .interval import Interval
+from .unfit import refuse_unfit
+
+STATISTIC = "kernel statistic"
+"""The stage that passes over the pairs of rows."""
+
+
+def recipe_evaluation(
+    problem: Problem, recipe: Recipe, options: TileOptions | None = None, stages: Stages = unseen
+) -> Evaluation:
+    """The later rows, with the chosen classes; a table lists what later rows show, too."""
+    later = recipe.later(problem)
+    classes: Sequence[FeatureMap] = recipe.classes
+    chosen = recipe.choice
+    if isinstance(recipe.features, TabularFeatures):
+        classes, chosen = _whole_table(recipe.features, later, chosen)
+    return evaluate(
+        later,
+        features=list(classes),
+        kernel=recipe.kernel,
+        anchor=recipe.estimate,
+        chosen=chosen,
+        options=options,
+        progress=stages(STATISTIC),
+    )
+
+
+def first_answers(
+    problem: Problem,
+    recipe: Recipe,
+    radii: Sequence[str],
+    delta: float,
+    *,
+    pointwise: bool | None = None,
+    options: TileOptions | None = None,
+    stages: Stages = unseen,
+) -> tuple[Interval, ...]:
+    """One interval per radius, each with its recipe; where the class around the estimate is doubted, the hull with a wider one.
+
+    If Q lies in the class, the hull covers wherever the class alone does; if only in the wider one, then the hull does: whichever
+    is reported, the chance that its premises hold and it fails is at most delta.
+    """
+    refuse_unfit([radius_rule(name) for name in radii], (), recipe.kernel, problem)
+    evaluation = recipe_evaluation(problem, recipe, options, stages)
+    stages("bounding")
+    found = []
+    alone = evaluation if len(evaluation.classes) == 1 or _doubted(evaluation) else evaluation.of_class(0)
+    for radius in radii:
+        interval = alone.bound(radius, delta, pointwise=pointwise)
+        if alone is not evaluation and interval.outcome is Status.INCONSISTENT:
+            interval = evaluation.bound(radius, delta, pointwise=pointwise)
+        found.append(replace(interval, recipe=recipe))
+    return tuple(found)
+
+
+def _doubted(evaluation: Evaluation) -> bool:
+    """Whether the class around the estimate, or its ball, is doubted; that does not depend on the radius."""
+    member = evaluation.member(0)
+    tested = TestedClass(member.name, member.tests.specification, member.tests.norm)
+    return all_doubted([tested], evaluation.problem.assumptions.misfit)
+
+
+def _whole_table(table: TabularFeatures, later: Problem, chosen: Choice) -> tuple[Sequence[FeatureMap], Choice]:
+    """The table of the early rows, or where later ones show other states one that lists them, too, and says so."""
+    data, vectors = later.data, later.policy.action_vectors
+    assert vectors is not None
+    shown = np.concatenate([data.states, data.next_states[~data.terminated], later.starts.states]) + 0.0
+    states = np.unique(np.concatenate([table.points[:, : shown.shape[1]], shown]), axis=0)
+    if len(states) * len(vectors) == table.dimension:
+        return (table,), chosen
+    return (TabularFeatures.grid(states, vectors, table.intercept),), replace(chosen, points=False)

@@ -1,0 +1,6 @@
+from .choosing import choose_recipe as choose_recipe
+from .files import load_recipe as load_recipe
+from .files import save_recipe as save_recipe
+from .recipe import Ball as Ball
+from .recipe import ClassKind as ClassKind
+from .recipe import Recipe as Recipe

@@ -1,0 +1,205 @@
+"""`choose_recipe`: a table where states are few, else trained or random features with a fit to the early rows."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..arguments import checked
+from ..classes.action_fourier import ActionFourier
+from ..classes.features import FeatureMap, TabularFeatures
+from ..classes.whitened import whiten
+from ..errors import InvalidInput
+from ..fitting.neural import train_neural_features
+from ..kernels.kernel import Tabular
+from ..kernels.products import Progress
+from ..problem.problem import Experience, Problem
+from ..statistics.bellman import BellmanSystem, bellman_system
+from ..validation import FloatArray, positive
+from .early import EarlyRows, early_rows
+from .early_fit import fit_early
+from .overlap import largest_weight
+from .recipe import Ball, ClassKind, Recipe, action_set
+from .scaling import Scaling, scaling_of
+
+WITHIN = 0.1
+"""How near Q is asserted to be to the fit, as a share of the range of values."""
+
+WIDER = 3.0
+"""Where the class is doubted: so many norms of the fit may coefficients differ from it."""
+
+POOR_OVERLAP = 5.0
+"""(1 - discount) max |w| above which the ball is enlarged in proportion."""
+
+ROWS_PER_CELL = 10
+MOST_CELLS = 1000
+"""A table has at most so many cells, each met by so many early rows on average."""
+
+DIMENSION, HIDDEN, STEPS, SEED = 40, 64, 1500, 0
+ROWS_PER_FEATURE = 10
+FEWEST_TO_TRAIN = 200
+COSINES = 120
+"""Random cosines over all actions."""
+
+FEATURE_WIDTH = 1.0
+"""Bandwidths of random cosines in units of the median distance of scaled points."""
+
+Stages = Callable[[str], Progress | None]
+"""Called with the name of a stage; what it returns, if anything, is called with the fraction done of it."""
+
+
+def unseen(stage: str) -> Progress | None:
+    """Stages that nobody looks at."""
+    return None
+
+
+@checked
+def choose_recipe(
+    problem: Problem, *, within: float = WITHIN, neural: bool | None = None, stages: Stages | None = None
+) -> Recipe:
+    """Kernel, class, estimate and ball, from the earliest fifth of the rows. No later row has a part in it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The question, of all rows; no norm bound may be declared, which would be one of another class.
+    within : float
+        How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values.
+    neural : bool, optional
+        Whether to train features; by default where torch is installed and there are rows enough.
+    stages : callable, optional
+        Called with the name of every stage.
+
+    Returns
+    -------
+    Recipe
+
+    Raises
+    ------
+    InvalidInput
+        Where there are too few rows, the range of values is not finite, or a norm bound is declared.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.defaults import choose_recipe
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, aope.Assumptions(discount=0.6, reward_range=(0, 1)))
+    >>> choose_recipe(problem, neural=False).norm_bound
+    0.25
+    """
+    positive(within, "within")
+    if problem.assumptions.norm_bound is not None:
+        raise InvalidInput("`norm_bound` is of a class that was given: leave it out, or give `features` and `kernel`.")
+    stage = stages or unseen
+    stage("splitting")
+    early = early_rows(problem)
+    span = early.problem.ranges.span
+    if not 0 < span < math.inf:
+        raise InvalidInput(f"The range of values must be longer than 0 and finite to choose by. Its length is {span:g}.")
+    if early.silent:
+        return _silent(early)
+    table = _table(early)
+    if table is not None:
+        return _recipe(early, ClassKind.TABLE, table)
+    scaling = scaling_of(early.points, early.problem.policy)
+    trains = importlib.util.find_spec("torch") is not None and len(early.data) >= FEWEST_TO_TRAIN if neural is None else neural
+    kind = ClassKind.NEURAL if trains else ClassKind.FOURIER
+    features = _trained(early, scaling, stage("training features")) if trains else _cosines(early, scaling)
+    stage("fitting")
+    return _around_a_fit(early, _recipe(early, kind, features, scaling), within, span)
+
+
+def _around_a_fit(early: EarlyRows, found: Recipe, within: float, span: float) -> Recipe:
+    white = whiten(found.features, early.points)
+    system, pointed = _system(early, white)
+    fit = fit_early(_plain_system(early, found.features), found.kernel)
+    overlap = largest_weight(system, found.kernel) if pointed else math.nan
+    enlarged = max(1.0, overlap / POOR_OVERLAP) if pointed else 1.0
+    return replace(
+        found,
+        estimate=action_set(found.features, fit.theta, early.problem),
+        whitened=white,
+        ball=Ball(within, span, enlarged, overlap, WIDER),
+        ridge=fit.ridge,
+        held_out=fit.held_out,
+    )
+
+
+def _recipe(early: EarlyRows, kind: ClassKind, features: FeatureMap, scaling: Scaling | None = None) -> Recipe:
+    return Recipe(
+        kind=kind,
+        kernel=Tabular() if scaling is None else scaling.kernel(),
+        features=features,
+        earlier_rows=len(early.data),
+        earlier_episodes=early.data.number_of_episodes,
+        sha256=early.data.sha256,
+    )
+
+
+def _plain_system(early: EarlyRows, features: FeatureMap) -> BellmanSystem:
+    return bellman_system(early.problem.experience, features)
+
+
+def _system(early: EarlyRows, features: FeatureMap) -> tuple[BellmanSystem, bool]:
+    """With start states that no later row chose, where there are some: those given, or the first states of early episodes."""
+    problem, data = early.problem, early.data
+    if problem.starts.fixed:
+        return bellman_system(problem.experience, features), True
+    if data.episodes is None:
+        return bellman_system(problem.experience, features), False
+    own = Experience(data, data.first_states(), problem.policy, problem.assumptions.discount)
+    return bellman_system(own, features), True
+
+
+def _silent(early: EarlyRows) -> Recipe:
+    """A class that says nothing, for rows that say nothing."""
+    scaling = scaling_of(early.points, early.problem.policy)
+    return _recipe(early, ClassKind.NONE, ActionFourier(1, scaling.widths(1.0), early.problem.policy.action_vectors), scaling)
+
+
+def _table(early: EarlyRows) -> TabularFeatures | None:
+    """One-hot features over the states of the early rows and the given start states, None where these are many."""
+    problem, data = early.problem, early.data
+    vectors = problem.policy.action_vectors
+    if vectors is None:
+        return None
+    states = _distinct(data.states, data.next_states[~data.terminated])
+    if len(states) * len(vectors) > min(MOST_CELLS, len(data) / ROWS_PER_CELL):
+        return None
+    if problem.starts.fixed:
+        states = _distinct(states, problem.starts.states)
+    return TabularFeatures.grid(states, vectors) if len(states) * len(vectors) <= MOST_CELLS else None
+
+
+def _distinct(*states: FloatArray) -> FloatArray:
+    return np.asarray(np.unique(np.concatenate(states) + 0.0, axis=0))
+
+
+def _trained(early: EarlyRows, scaling: Scaling, progress: Progress | None) -> FeatureMap:
+    found = train_neural_features(
+        early.data,
+        early.problem.policy,
+        discount=early.problem.assumptions.discount,
+        kernel=scaling.kernel(),
+        dimension=max(2, min(DIMENSION, len(early.data) // ROWS_PER_FEATURE)),
+        hidden=(HIDDEN,),
+        steps=STEPS,
+        seed=SEED,
+        units=scaling.units,
+        progress=progress,
+    )
+    return found.features
+
+
+def _cosines(early: EarlyRows, scaling: Scaling) -> FeatureMap:
+    vectors = early.problem.policy.action_vectors
+    actions = 1 if vectors is None else len(vectors)
+    most = min(COSINES, len(early.data) // ROWS_PER_FEATURE)
+    return ActionFourier(max(1, most // actions), scaling.widths(FEATURE_WIDTH), vectors, SEED)

@@ -1,0 +1,196 @@
+"""What was chosen on the earliest rows, as one record: printed, saved, and given back as explicit options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from ..arguments import checked
+from ..classes.features import FeatureMap
+from ..classes.linear_q import LinearQ
+from ..classes.whitened import ScaledFeatures, WhitenedFeatures
+from ..errors import InvalidInput
+from ..kernels.kernel import Kernel
+from ..problem.problem import Problem
+from ..problem.statements import Statement, remark
+from ..problem.transitions import Transitions
+from ..radii.premises import Choice
+from ..validation import FloatArray
+
+
+class ClassKind(Enum):
+    """Which class was chosen; the value says why."""
+
+    TABLE = "the states are few, so every state and action has a coefficient of its own"
+    NEURAL = "the hidden layers of a network, trained on the kernel loss"
+    FOURIER = "random cosines for every action (torch, which trains better ones, is not installed or rows are few)"
+    NONE = "nothing that could decide a value was logged"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """How near Q is asserted to be to the estimate.
+
+    Attributes
+    ----------
+    within : float
+        As a share of the range of values, before it was enlarged.
+    span : float
+        Of the values, as far as it was known before the later rows.
+    enlarged : float
+        The factor by which poor overlap enlarges it, 1 or more.
+    overlap : float
+        (1 - discount) max |w| over the early rows; NaN where the start states are not known before the later rows.
+    wider : float
+        Where the class is doubted: the multiple of the norm of the fit by which coefficients may differ from it.
+    """
+
+    within: float
+    span: float
+    enlarged: float
+    overlap: float
+    wider: float
+
+    @property
+    def norm_bound(self) -> float:
+        """In units of values."""
+        return self.within * self.span * self.enlarged
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Kernel, class, estimate and ball, chosen on the first rows of a log.
+
+    Attributes
+    ----------
+    kind : ClassKind
+    kernel : Kernel
+    features : FeatureMap
+        phi.
+    earlier_rows : int
+        How many first rows chose.
+    earlier_episodes : int or None
+        How many episodes they are; None where that is unknown.
+    sha256 : str
+        Of those rows.
+    estimate : LinearQ or None
+        The fit to those rows, around which the class lies; None for a table, which needs none.
+    whitened : WhitenedFeatures or None
+        phi in units of values.
+    ball : Ball or None
+        How near Q is asserted to be to the estimate.
+    ridge : float
+        Of the fit.
+    held_out : float
+        Its held-out loss in standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.defaults import choose_recipe
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> problem = aope.Problem(data, mdp.starts, mdp.policy, aope.Assumptions(discount=0.6, reward_range=(0, 1)))
+    >>> recipe = choose_recipe(problem, neural=False)
+    >>> recipe.kind.name, recipe.earlier_rows, recipe.earlier_episodes
+    ('FOURIER', 100, 2)
+    """
+
+    kind: ClassKind
+    kernel: Kernel
+    features: FeatureMap
+    earlier_rows: int
+    earlier_episodes: int | None
+    sha256: str
+    estimate: LinearQ | None = None
+    whitened: WhitenedFeatures | None = None
+    ball: Ball | None = None
+    ridge: float = float("nan")
+    held_out: float = float("nan")
+
+    def __repr__(self) -> str:
+        return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
+
+    @property
+    def norm_bound(self) -> float | None:
+        """What is declared of the class around the estimate."""
+        return None if self.ball is None else self.ball.norm_bound
+
+    @property
+    def classes(self) -> tuple[FeatureMap, ...]:
+        """The class around the estimate and the wider one that stands beside it where the first is doubted; or the table."""
+        if self.whitened is None or self.ball is None or self.estimate is None:
+            return (self.features,)
+        norm = float(np.linalg.norm(self.estimate.theta[: self.features.dimension]))
+        factor = self.ball.wider * norm / self.ball.norm_bound
+        return (self.whitened, ScaledFeatures(self.features, factor)) if factor > 0 else (self.whitened,)
+
+    @property
+    def choice(self) -> Choice:
+        """When all this was chosen, as premises say it."""
+        return Choice(self.earlier_rows, estimate=self.estimate is not None)
+
+    @checked
+    def later(self, problem: Problem) -> Problem:
+        """The question asked of the rows that did not choose, with the ball declared.
+
+        Raises
+        ------
+        InvalidInput
+            Where the first rows are not those that the choice was made on.
+        """
+        data = problem.data
+        if len(data) <= self.earlier_rows + 1 or fingerprint_of(data, self.earlier_rows) != self.sha256:
+            raise InvalidInput(
+                f"The choice was made on {self.earlier_rows} rows that are not the first ones of these data. Choose anew."
+            )
+        part = problem.part(data.rows(slice(self.earlier_rows, None)))
+        facts = part.assumptions
+        if self.kind is ClassKind.NONE:  # nothing was logged that tells values apart: any function is as good as any other
+            facts = replace(facts, misfit=max(part.ranges.span, facts.misfit), norm_bound=part.ranges.span or 1.0)
+        elif self.norm_bound is not None:
+            facts = replace(facts, norm_bound=self.norm_bound)
+        return part.assuming(facts)
+
+    def statements(self) -> tuple[Statement, ...]:
+        """What was chosen and on which rows, in words."""
+        episodes = "" if self.earlier_episodes is None else f" ({self.earlier_episodes:,} episodes)"
+        text = f"Chosen on the first {self.earlier_rows:,} rows{episodes}: {self.features!r}, {self.kind.value}; {self.kernel!r}."
+        found = [remark("chosen", text, ("rows", self.earlier_rows), ("kind", self.kind.name.lower()))]
+        if self.kind is ClassKind.NONE:
+            text = (
+                "All rewards of these rows are the same and no episode ended: the event that decides the value was never logged, "
+                "and no class of functions can say how near it is."
+            )
+            return (remark("never-logged", text),)
+        if self.ball is not None and self.estimate is not None:
+            found.append(_estimate_words(self, self.ball))
+        return tuple(found)
+
+
+def _estimate_words(recipe: Recipe, ball: Ball) -> Statement:
+    text = (
+        f"The class lies around a fit to these rows (ridge {recipe.ridge:.0e}; held-out loss {recipe.held_out:.2g} standard "
+        f"deviations), which is asserted to be within {100 * ball.within:.3g}% of the range of values of Q"
+    )
+    if ball.enlarged > 1:
+        text += (
+            f", times {ball.enlarged:.3g} since overlap is poor: (1 - discount) times the largest weight of a row is "
+            f"{ball.overlap:.3g}"
+        )
+    return remark("estimate", f"{text}.", ("within", ball.within), ("enlarged", ball.enlarged), ("overlap", ball.overlap))
+
+
+def fingerprint_of(data: Transitions, rows: int) -> str:
+    """SHA-256 of the first rows."""
+    return data.rows(slice(0, rows)).sha256
+
+
+def action_set(features: FeatureMap, theta: FloatArray, problem: Problem) -> LinearQ:
+    """The estimate as a function of states and actions."""
+    return LinearQ(features, theta, problem.policy.action_vectors)

@@ -1,0 +1,91 @@
+"""`aope bound` with nothing but a log, a discount and a range of rewards."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command import aope_command
+from planted_files import MDP, write_planted_files
+
+WHERE = ("--starts", "planted-starts.parquet", "--action-values=-1,0,1")
+FACTS = ("--discount", 0.8, "--reward-range", 0, 1)
+QUICK = ("--radius", "azuma")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("first")
+    write_planted_files(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def answered(folder: Path) -> dict:
+    words = ("bound", "planted.parquet", *WHERE, *FACTS, *QUICK, "--save-choice", "choice.npz", "--certificate", "proof.json")
+    done = aope_command(*words, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def ends(document: dict) -> tuple[float, float]:
+    return document["intervals"][0]["lower"], document["intervals"][0]["upper"]
+
+
+def test_it_says_what_was_chosen(answered: dict) -> None:
+    interval = answered["intervals"][0]
+    assert interval["lower"] <= MDP.value <= interval["upper"]
+    assert interval["recipe"]["earlier_rows"] == 1000 and interval["recipe"]["earlier_episodes"] == 20
+    assert (
+        interval["recipe"]["within"] == 0.1
+        and "Chosen on the first 1,000 rows (20 episodes)" in interval["recipe"]["statements"][0]
+    )
+    assert any("This is asserted" in each for each in interval["assumed"])
+
+
+def test_the_command_that_it_prints_repeats_it(answered: dict, folder: Path) -> None:
+    words = shlex.split(answered["repeat"])
+    assert words[:3] == ["aope", "bound", "planted.parquet"] and words[words.index("--choice") + 1] == "choice.npz"
+    again = aope_command(*words[1:], "--json", cwd=folder)
+    assert ends(json.loads(again.stdout)) == ends(answered)
+    text = aope_command(*words[1:], cwd=folder).stdout
+    assert "To repeat it: aope bound planted.parquet" in text and "Chosen on the first 1,000 rows" in text
+
+
+def test_its_certificate_is_proved_with_the_choice(answered: dict, folder: Path) -> None:
+    given = ("verify", "proof.json", "--data", "planted.parquet", *WHERE)
+    assert aope_command(*given, "--choice", "choice.npz", cwd=folder).returncode == 0
+    without = aope_command(*given, cwd=folder)
+    assert without.returncode != 0 and "an estimate, which is needed" in without.stdout
+    assert "--choice goes with --data" in aope_command("verify", "proof.json", "--choice", "choice.npz", cwd=folder).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--features", 5, "--within", 0.2), "--within is for a class that is chosen on the earliest rows"),
+        (("--norm-bound", 3, "--choice", "choice.npz"), "--choice is for a class that is chosen on the earliest rows"),
+        (("--save-choice", "choice.json"), "--save-choice must end in .npz"),
+        (("--choice", "choice.npz", "--within", 0.2), "--within was chosen with --choice"),
+        (("--choice", "planted.parquet"), "--choice must end in .npz"),
+        (("--choice", "nowhere.npz"), "nowhere.npz is not a saved choice"),
+        (("--within", 0), "`within` must be"),
+        (("--save-choice", "choice.npz", "--report", "choice.npz"), "must be different files"),
+    ],
+)
+def test_what_has_no_effect_is_refused(words: tuple, sentence: str, answered: dict, folder: Path) -> None:
+    done = aope_command("bound", "planted.parquet", *WHERE, *FACTS, *QUICK, *words, cwd=folder)
+    assert done.returncode == 2 and sentence in done.stderr, done.stderr
+
+
+def test_with_a_class_or_a_norm_nothing_is_chosen(folder: Path) -> None:
+    """As before: the options of a class, or a norm, are those of random features."""
+    done = aope_command("bound", "planted.parquet", *WHERE, *FACTS, *QUICK, "--norm-bound", 3, "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    assert found["intervals"][0]["recipe"] is None and "repeat" not in found
+    assert found["transitions"] == 5000 and found["intervals"][0]["classes"][0]["features"].startswith(
+        "RandomFourier(dimension=50"
+    )
