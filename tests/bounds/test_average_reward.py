@@ -436,7 +436,7 @@ def test_nested_in_delta_norm_span_and_noise() -> None:
 def test_the_features_own_constant_does_not_matter() -> None:
     with_constant = bound(features=aope.RandomFourier(30, bandwidth=0.7, seed=3))
     without = bound(features=aope.RandomFourier(30, bandwidth=0.7, seed=3, intercept=False))
-    assert without.status is aope.Status.OK
+    assert without.outcome is aope.Status.OK
     assert with_constant.unclipped == without.unclipped
     assert len(with_constant.certificates[0].upper.objective) == 31
 

@@ -29,7 +29,7 @@ def test_proofs_from_other_data_are_no_proofs(radius):
     )
     a, b = few.certificates[0], many.certificates[0]
     forged = replace(a, upper=b.upper, lower=b.lower, tightening=b.tightening)
-    ends = {"unclipped": many.unclipped, "lower": many.lower, "upper": many.upper, "status": many.status}
+    ends = {"unclipped": many.unclipped, "lower": many.lower, "upper": many.upper, "outcome": many.outcome}
     assert few.check() and many.check()
     assert not replace(few, certificates=(forged,), **ends).check()
 

@@ -164,8 +164,8 @@ def test_the_least_norm_is_refuted_and_a_little_more_is_not():
     found = CERTIFIED.least_norm()
     assert 0 < found.value < MDP.norm
     assert found.value < found.consistent <= 1.0101 * found.value
-    assert CERTIFIED.at("norm_bound", found.value).status is aope.Status.INCONSISTENT
-    assert CERTIFIED.at("norm_bound", found.consistent).status is aope.Status.OK
+    assert CERTIFIED.at("norm_bound", found.value).outcome is aope.Status.INCONSISTENT
+    assert CERTIFIED.at("norm_bound", found.consistent).outcome is aope.Status.OK
 
 
 def test_the_least_norm_at_a_constant_radius_is_that_of_the_program():

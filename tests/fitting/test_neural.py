@@ -251,7 +251,7 @@ def test_a_bound_over_trained_features(data: Transitions) -> None:
     training = train_neural_features(earlier, mdp.policy, discount=mdp.discount, kernel=KERNEL, steps=300)
     facts = aope.Assumptions(discount=mdp.discount, reward_range=(0, 1), norm_bound=10.0, reward_noise=False)
     interval = aope.bound_value(aope.Problem(later, mdp.starts, mdp.policy, facts), kernel=KERNEL, features=training.features)
-    assert interval.status is aope.Status.OK
+    assert interval.outcome is aope.Status.OK
     assert interval.lower < mdp.value < interval.upper
     assert interval.check()
     assert any(training.features.digest in line.text for line in interval.premises)

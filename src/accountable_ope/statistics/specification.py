@@ -125,7 +125,8 @@ class Examination:
 def specification_test(kernel: Kernel, points: FloatArray, residuals: FloatArray, target: FloatArray) -> SpecificationTest:
     """Test whether some v - Z theta has mean zero at every (s, a), at several bandwidths of the kernel.
 
-    At each factor c, Psi are moments at c times the bandwidths, e = v - Z thetahat the residuals of the best fit at c = 1,
+    At each factor c, Psi are moments at c times the bandwidths, e = v - Z thetahat the residuals of the best fit at
+    c = 1 (else at the first factor at which Psi'Z has its largest rank),
     G = Psi' diag(e^2 + tau^2) Psi n / (n - m) and C a basis of the complement of range(Psi'Z):
 
     - all moments: ||C'Psi'e||^2 against sum_j w_j chi^2_1, w the eigenvalues of C'GC;
@@ -180,16 +181,25 @@ def examine(kernel: Kernel, points: FloatArray, residuals: FloatArray, target: F
         text = f"{m} coefficients are too many for {n} rows: a test needs {ROWS_PER_COEFFICIENT} rows for each."
         return Examination(SpecificationTest(reason=text), None)
     places = landmarks(kernel, x, m)
-    own = places.moments(1.0)
-    sums = own.sums(np.column_stack([z, v]))
+    moments = {factor: places.moments(factor) for factor in places.factors}
+    together = np.column_stack([z, v])
+    own, sums = 1.0, moments[1.0].sums(together)
+    for factor in places.factors[1:]:
+        # Moments of a kernel far too wide are few and fit a class only in part: then those of the next scale that fit more.
+        rank = range_and_complement(sums[:, :m])[0].shape[1]
+        if rank == m:
+            break
+        other = moments[factor].sums(together)
+        if range_and_complement(other[:, :m])[0].shape[1] > rank:
+            own, sums = factor, other
     theta = _least_squares(sums[:, :m], sums[:, m])
     e = v - z @ theta
     rows = _Rows(z, e, _squares(z, v, e, theta))
     found, covariance = [], np.zeros((0, 0))
     for factor in places.factors:
-        components, gram = _components(own if factor == 1 else places.moments(factor), factor, rows)
+        components, gram = _components(moments[factor], factor, rows)
         found += components
-        covariance = gram if factor == 1 else covariance
+        covariance = gram if factor == own else covariance
     reason = "" if found else "The class is saturated: it fits whatever the kernel can see, so that nothing could contradict it."
     return Examination(SpecificationTest(tuple(found), reason), Fit(sums[:, :m], sums[:, m], theta, covariance))
 
