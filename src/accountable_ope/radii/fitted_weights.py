@@ -11,12 +11,14 @@ import numpy as np
 
 from ..kernels.kernel import Kernel, block
 from ..statistics.bellman import BellmanSystem
-from ..validation import FloatArray
+from ..validation import BoolArray, FloatArray
 from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
 
 CENTERS = 150
 RIDGE = 1e-3
 REACH = 1e-12
+SLACK = 1.2
+"""Later blocks need some room to make up for chance."""
 
 
 class KernelFit:
@@ -36,13 +38,14 @@ class KernelFit:
         new = slice(self._rows, rows)
         self._across += self.psi[new].T @ self._system.residuals[new]
         self._rows = rows
-        across = self._across / rows
-        A = across.T @ across
-        size = float(np.trace(A))
-        if size == 0:
-            return np.zeros(len(across))
-        ridge = RIDGE * size / len(A) * self._system.penalized + 1e-12 * size
-        return np.asarray(across @ np.linalg.solve(A + np.diag(ridge), aim))
+        return _coefficients(self._across / rows, aim, self._system.penalized)
+
+    def agreed(self, rows: int, aim: FloatArray) -> float:
+        """The largest weight that both halves of the rows before this one ask for at one of them: the rest may be chance."""
+        halves = (slice(0, rows // 2), slice(rows // 2, rows))
+        psi, Z, penalized = self.psi[:rows], self._system.residuals, self._system.penalized
+        one, other = (psi @ _coefficients(psi[half].T @ Z[half] / len(psi[half]), aim, penalized) for half in halves)
+        return float(np.where(one * other > 0, np.minimum(np.abs(one), np.abs(other)), 0.0).max())
 
     def beyond(self, aim: FloatArray) -> FloatArray:
         """The part of the aim that the rows so far do not reach at all. What the ridge leaves out, later blocks make up for."""
@@ -53,7 +56,7 @@ class KernelFit:
 
 @dataclass(frozen=True, eq=False)
 class FittedWeights:
-    """Weights that a kernel fits, bounded by their largest at the first rows."""
+    """Weights that a kernel fits, bounded by what the first rows agree on."""
 
     system: BellmanSystem
     earlier: EarlierRows
@@ -72,11 +75,21 @@ class FittedWeights:
 
 
 def fitted_weights(system: BellmanSystem, earlier: EarlierRows, fit: KernelFit) -> FittedWeights | None:
-    """None where they are 0."""
-    first = slice(0, earlier.first)
-    weights = fit.psi[first] @ fit.coefficients(earlier.first, system.objective)
-    bound = float(np.abs(weights).max())
+    """None where they are 0, or where the halves of the first rows agree on none."""
+    first, aim = slice(0, earlier.first), system.objective
+    bound = SLACK * fit.agreed(earlier.first, aim)
     if bound == 0:
         return None
-    width = earlier.width(weights, bound, weights[:, None] * system.residuals[first], fit.beyond(system.objective))
+    weights = np.clip(fit.psi[first] @ fit.coefficients(earlier.first, aim), -bound, bound)
+    width = earlier.width(weights, bound, weights[:, None] * system.residuals[first], fit.beyond(aim))
     return FittedWeights(system, earlier, fit, width)
+
+
+def _coefficients(across: FloatArray, aim: FloatArray, penalized: BoolArray) -> FloatArray:
+    """across (across'across + ridge)^{-1} aim, across = Psi'Z / rows."""
+    A = across.T @ across
+    size = float(np.trace(A))
+    if size == 0:
+        return np.zeros(len(across))
+    ridge = RIDGE * size / len(A) * penalized + 1e-12 * size
+    return np.asarray(across @ np.linalg.solve(A + np.diag(ridge), aim))
