@@ -145,6 +145,7 @@ class Table:
             return found
         if where is not None:
             found = np.where(where, found, 0.0)
+        found = found.astype(np.float64)
         wrong = ~np.isfinite(found) | (found != np.round(found)) | (np.abs(found) > 2**31)
         if wrong.any():
             row = int(np.argmax(wrong))

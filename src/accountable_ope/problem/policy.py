@@ -353,8 +353,8 @@ def _answer(values: ArrayLike, name: str, shape: tuple[int, int]) -> FloatArray:
     array = float_array(values, name, dimensions=(0, 1, 2, 3))
     if array.shape != shape:
         raise InvalidInput(
-            f"`{name}` must have shape {shape}, a row for each of the {shape[0]} states asked for and a column for each of the "
-            f"{shape[1]} actions. Got {array.shape}."
+            f"`{name}` must have shape {shape}: a row for each of the {shape[0]} states that were asked for, a column per "
+            f"action. Got {array.shape}."
         )
     return array
 
