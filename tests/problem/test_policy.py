@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "sum below one": (
         branches_of(DiscretePolicy(always([0.4, 0.4]), 2)),
-        "`policy probabilities` must sum to one in every row. Row 0 sums to 0.8: at the state [0] the policy answered [0.4, 0.4].",
+        "must sum to one in every row. Row 0 sums to 0.8: at the state [0] the policy answered [0.4, 0.4].",
     ),
     "negative probability": (
         branches_of(DiscretePolicy(always([1.5, -0.5]), 2)),

@@ -15,9 +15,6 @@ from numpy.typing import ArrayLike
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray, IntArray, row_keys
 
-LINKED = 0.95
-"""The share of next states that must be found among the states of their episodes before rows are called shuffled."""
-
 FEWEST_LINKS = 10
 """With fewer rows that have another one behind them nothing is said of their order."""
 
@@ -100,10 +97,10 @@ def order_finding(
     follows = int((there[behind] == here[following.next_row[behind]]).sum())
     if 2 * follows >= len(behind):
         return None
-    # As multisets: every next state of an episode, but for the last one, is the state of one of its rows.
+    # As multisets: every next state of an episode, but for the last one, is the state of one row of it, and of no second one.
     found = _in_common(states, next_states[~terminated], episodes, episodes[~terminated])
     seen = f"Only {follows} of {len(behind)} rows within episodes end where the following row starts"
-    if found >= LINKED * len(behind):
+    if found >= following.known.sum():
         return True, (
             f"{seen}, but {found} end where another row of the episode does: the rows are shuffled. Sort them by episode and "
             "time; without their order nothing is guaranteed"

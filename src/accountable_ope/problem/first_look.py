@@ -108,6 +108,6 @@ def _unlike(data: Transitions) -> Iterator[str]:
     if spread[large] >= UNLIKE * spread[small]:
         yield (
             f"Columns of the state have unlike scales (standard deviation {spread[small]:.3g} in column {small}, "
-            f"{spread[large]:.3g} in column {large}), and one bandwidth serves all. Scale them, or name no class: what is chosen then "
-            "scales every column"
+            f"{spread[large]:.3g} in column {large}), and one bandwidth serves all. Scale them, or name no class: what is "
+            "chosen then scales every column"
         )
