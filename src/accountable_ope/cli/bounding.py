@@ -28,6 +28,8 @@ from .options import (
     CLASS,
     DECLARATIONS,
     DELTA,
+    NO_DISCOUNT,
+    NO_REWARD_RANGE,
     OUTPUT,
     RADIUS,
     RADIUS_NAMES,
@@ -127,7 +129,7 @@ def bound(
     if average_reward and (decision.better_than_logged or explain):
         raise InvalidInput(f"--average-reward does not go with {'--explain' if explain else '--better-than-logged'}.")
     if declared.reward_range is None:
-        raise InvalidInput("--reward-range is needed.")
+        raise InvalidInput(NO_REWARD_RANGE)
     if radii.ladder and radii.radius:
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
     named = choice.given or average_reward or earlier_share is not None
@@ -145,7 +147,7 @@ def bound(
         raise InvalidInput("--value-span goes with --average-reward only.")
     repeat = None
     if not average_reward and declared.discount is None:
-        raise InvalidInput("--discount is needed (or --average-reward).")
+        raise InvalidInput(NO_DISCOUNT)
     if not average_reward:
         choice.test_kernel()  # a wrong bandwidth is refused before the file is read
     with progress(as_json) as phase:

@@ -25,6 +25,9 @@ from ..validation import FloatArray
 from .options import ProblemOptions, parse_vectors
 from .output import announce
 
+FROM_ROWS = f" Where the file has no next states, `{AT_STATE}` or `{ACTION_AT_STATE}` in every row is enough."
+"""What a log must say of the target policy, where next states are those of following rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -205,7 +208,7 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
     if file.at_next is None:
         raise InvalidFile(
             f"{name} has no column `{AT_NEXT}` (nor `{AT_NEXT}_0`): give the target policy's probabilities at the next "
-            f"states, or the action that it takes there (`{ACTION_AT_NEXT}`), or --policy module:function.{_from_rows(file)}"
+            f"states, or the action that it takes there (`{ACTION_AT_NEXT}`), or --policy module:function.{FROM_ROWS}"
         )
     if starts is not None and starts.at_state is None:
         raise InvalidFile(
@@ -236,13 +239,6 @@ def _wide(probabilities: FloatArray, actions: int, by_action: bool) -> FloatArra
     """With a column of zeros for every action that other rows take, where the policy was given as the action that it takes."""
     more = actions - probabilities.shape[1]
     return np.pad(probabilities, ((0, 0), (0, more))) if by_action and more > 0 else probabilities
-
-
-def _from_rows(file: TransitionFile) -> str:
-    """What to do where the policy is known at the states only."""
-    if file.at_state is None:
-        return ""
-    return f" (Without columns of next states, those of the following rows are taken, and so is `{AT_STATE}`.)"
 
 
 def _policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:

@@ -59,6 +59,12 @@ Propensities = Annotated[
 Delta = Annotated[float, Parameter(group=RADIUS, help="Failure probability of the two-sided statement.")]
 Workers = Annotated[int | None, Parameter(help="Processes. Default: one per core.")]
 DELTA: float = default_of(bound_ladder, "delta")
+NO_REWARD_RANGE = (
+    "--reward-range is needed: the least and the largest reward that any row could have, such as --reward-range 0 1."
+)
+NO_DISCOUNT = (
+    "--discount is needed: what a reward is worth one step later, such as --discount 0.9 (or --average-reward of aope bound)."
+)
 FEATURES = 50
 """Random Fourier features unless a number is given."""
 _KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
@@ -132,9 +138,9 @@ class Declarations:
     def assumptions(self, terminates: bool | None = Assumptions.terminates) -> Assumptions:
         """The same for the library."""
         if self.reward_range is None:
-            raise InvalidInput("--reward-range is needed.")
+            raise InvalidInput(NO_REWARD_RANGE)
         if self.discount is None:
-            raise InvalidInput("--discount is needed.")
+            raise InvalidInput(NO_DISCOUNT)
         if self.norm_bound is not None and self.relative_norm is not None:
             raise InvalidInput("--norm-bound and --relative-norm exclude each other.")
         return Assumptions(
@@ -155,7 +161,7 @@ class Declarations:
     def average(self, value_span: float | None) -> AverageReward:
         """What is said of a process that goes on forever."""
         if self.reward_range is None:
-            raise InvalidInput("--reward-range is needed.")
+            raise InvalidInput(NO_REWARD_RANGE)
         return AverageReward(
             reward_range=self.reward_range,
             norm_bound=self.norm_bound,

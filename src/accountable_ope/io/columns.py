@@ -326,8 +326,8 @@ def _refuse_near_miss(file: str, name: str, known: Sequence[str]) -> None:
     if meant is None:
         return
     raise InvalidFile(
-        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Rename it if so, or leave it out by "
-        f"{_out(name)}."
+        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Say so (--column {meant}={name}), rename "
+        f"it, or leave it out by {_out(name)}."
     )
 
 

@@ -150,7 +150,8 @@ def unreadable(name: str, error: Exception) -> InvalidFile:
     """What to say of a file that is damaged, or is something else."""
     kind = "CSV" if name.lower().endswith(CSV) else "Parquet"
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InvalidFile(f"{name} cannot be read as {kind}: {reason}")
+    hint = "" if kind == "CSV" or name.lower().endswith(".parquet") else " (A CSV file has a name that ends in .csv.)"
+    return InvalidFile(f"{name} cannot be read as {kind}: {reason}{hint}")
 
 
 def _open_parquet(name: str) -> ParquetSource:

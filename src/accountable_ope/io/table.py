@@ -83,7 +83,7 @@ class Table:
 
     def missing(self, base: str) -> InvalidFile:
         """What to say where a column is not there."""
-        hint = " Say which ones are the state: --column state=NAME,NAME." if base == "state" else ""
+        hint = f" Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
         return InvalidFile(
             f"{self.name} has no column `{base}` (nor `{base}_0`). Its columns: {listed(self._source.names)}.{hint}"
         )
