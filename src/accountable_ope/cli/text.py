@@ -119,7 +119,8 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
             console.print(f"  {escape(part.refutation(best.radius))}")
     for doubt in best.doubts:
         console.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
-    if len(best.certificates) * best.count <= FRAGILITY_ROWS:  # two more bounds, which take long where there are many rows
+    # Two more bounds, which take long where there are many rows; an interval that is doubted rests on worse than its norm.
+    if best.status is Status.OK and len(best.certificates) * best.count <= FRAGILITY_ROWS:
         fragility = best.fragility()
         if fragility is not None and fragility.fragile:
             console.print(f"\n[yellow]Fragile[/]: {escape(str(fragility.statement))}")
