@@ -256,3 +256,9 @@ def test_letters_of_another_code_in_a_column_that_nobody_reads(tmp_path: Path) -
     path = tmp_path / "log.csv"
     path.write_bytes("\n".join([f"{LINES[0]},note", *(f"{line},M\xfcller" for line in LINES[1:])]).encode("latin-1"))
     assert len(aope.load_transitions(path, columns=NAMES)) == 4
+
+
+def test_flags_in_words_are_refused_in_arrays() -> None:
+    """A file says what its words mean; an array is what it is."""
+    with pytest.raises(aope.InvalidInput, match="`terminated` must be one True or False per row. Got text, 'True' in row 0"):
+        aope.Transitions([1.0, 2.0], [0, 1], [0, 1], [2.0, 3.0], terminated=["True", "False"])
