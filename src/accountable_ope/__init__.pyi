@@ -53,10 +53,10 @@ from .errors import MissingExtra as MissingExtra
 from .fitting.least_loss import fit_q as fit_q
 
 # files
-from .io.parquet import load_starts as load_starts
-from .io.parquet import load_transitions as load_transitions
 from .io.parquet import save_starts as save_starts
 from .io.parquet import save_transitions as save_transitions
+from .io.reading import load_starts as load_starts
+from .io.reading import load_transitions as load_transitions
 
 # test kernels
 from .kernels.kernel import Gaussian as Gaussian

@@ -68,7 +68,13 @@ def test_monitor_lists_them_too(folder):
     words = (*words, "--radius", "azuma-anytime", "--tabular-states", "0,1,2,3")
     assert "Columns not used: hour (data.parquet).\n" in aope_command(*words, cwd=folder).stdout
     quiet = aope_command(*words, "--ignore-column", "hour", "--json", cwd=folder)
-    assert json.loads(quiet.stdout)["columns"][0] == {"file": "data.parquet", "read_as": {}, "not_used": [], "ignored": ["hour"]}
+    assert json.loads(quiet.stdout)["columns"][0] == {
+        "file": "data.parquet",
+        "read_as": {},
+        "not_used": [],
+        "ignored": ["hour"],
+        "remarks": [],
+    }
 
 
 def test_a_done_column_is_not_left_out_in_silence(folder):

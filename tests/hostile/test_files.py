@@ -10,7 +10,7 @@ import pytest
 from hostile.commands import GOOD, complaint, write_files
 
 COLUMNS = ("state", "action", "reward", "next_state", "terminated", "episode", "target_probability", "next_target_probability")
-NEEDED = ("state", "action", "reward", "next_state", "next_target_probability")
+NEEDED = ("state", "action", "reward", "next_target_probability")
 START_COLUMNS = ("state", "weight", "target_probability")
 
 

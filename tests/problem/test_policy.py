@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "sum below one": (
         branches_of(DiscretePolicy(always([0.4, 0.4]), 2)),
-        "`policy probabilities` must sum to one in every row. Row 0 sums to 0.8.",
+        "must sum to one in every row. Row 0 sums to 0.8: at the state [0] the policy answered [0.4, 0.4].",
     ),
     "negative probability": (
         branches_of(DiscretePolicy(always([1.5, -0.5]), 2)),
@@ -171,11 +171,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "probability for too many actions": (
         branches_of(DiscretePolicy(always([0.5, 0.5, 0.0]), 2)),
-        "`policy probabilities` must have shape (3, 2). Got (3, 3).",
+        "must have shape (3, 2): a row for each of the 3 states that were asked for, a column per action. Got (3, 3).",
     ),
     "probability for too few states": (
         branches_of(DiscretePolicy(lambda states: [[0.5, 0.5]], 2)),
-        "`policy probabilities` must have shape (3, 2). Got (1, 2).",
+        "`policy probabilities` must have shape (3, 2): a row for each of the 3 states that were asked for, a column per action.",
     ),
     "table of another shape": (
         lambda: TabulatedPolicy(STATES, np.full((3, 3), 1 / 3), 2),

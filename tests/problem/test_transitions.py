@@ -208,8 +208,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "labels of two lengths": ({"episodes": [[0], [1, 2], [3]]}, "`episodes` must be one whole number or text per row."),
     "float actions": (
         {"actions": [0.0, 1.0, 0.0]},
-        "`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of float64; "
-        "for one-dimensional continuous actions give one column, shape (n, 1).",
+        "`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of float64; all are "
+        "whole, so `.astype(int)` makes indices of them; for one-dimensional continuous actions give one column, shape (n, 1).",
     ),
     "text actions": ({"actions": ["left", "right", "left"]}, "`actions` must be (n,) whole numbers"),
     "negative index": ({"actions": [0, -2, 0]}, "`actions` must be indices from 0. Got -2 in row 1."),

@@ -20,7 +20,13 @@ from ..errors import AopeError
 from .exits import BAD_INPUT, INTERRUPTED, NO_OUTPUT
 
 COMMANDS = {
-    "bound": ("bounding", "Bound the value of the target policy: one row per radius, with guarantee, status and assumptions."),
+    "bound": (
+        "bounding",
+        "Bound the value of the target policy: the verdict, then one row per radius, with guarantee, status and assumptions.\n\n"
+        "Exit codes: 0 an interval that says something; 2 bad input; 3 vacuous; 4 no function of the class fits; 5 the class, or "
+        "its norm bound, is doubted. With --threshold or --better-than-logged: 0 supported; 3 refuted; 4 undecided; 5 not "
+        "decided, since the class is doubted or refuted.",
+    ),
     "check": (
         "describing",
         "Validate a file of transitions and describe it, before any statistics.\n\n"

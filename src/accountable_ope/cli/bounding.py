@@ -28,6 +28,8 @@ from .options import (
     CLASS,
     DECLARATIONS,
     DELTA,
+    NO_DISCOUNT,
+    NO_REWARD_RANGE,
     OUTPUT,
     RADIUS,
     RADIUS_NAMES,
@@ -42,7 +44,7 @@ from .options import (
     given,
     spelled,
 )
-from .output import Meter, check_places, exit_code, note, progress, show
+from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
 
 WITH_AVERAGE_REWARD = {
@@ -53,6 +55,7 @@ WITH_AVERAGE_REWARD = {
     "--symmetric-noise",
     "--policy",
     "--action-values",
+    "--column",
     "--ignore-column",
 }
 """Declarations and options of the problem that an average reward has a use for."""
@@ -126,7 +129,7 @@ def bound(
     if average_reward and (decision.better_than_logged or explain):
         raise InvalidInput(f"--average-reward does not go with {'--explain' if explain else '--better-than-logged'}.")
     if declared.reward_range is None:
-        raise InvalidInput("--reward-range is needed.")
+        raise InvalidInput(NO_REWARD_RANGE)
     if radii.ladder and radii.radius:
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
     named = choice.given or average_reward or earlier_share is not None
@@ -143,25 +146,29 @@ def bound(
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
     repeat = None
+    if not average_reward and declared.discount is None:
+        raise InvalidInput(NO_DISCOUNT)
+    if not average_reward:
+        choice.test_kernel()  # a wrong bandwidth is refused before the file is read
     with progress(as_json) as phase:
-        meter = phase("kernel statistic")
+        phase("reading")
         if average_reward:
             inputs = read_inputs(data, problem, need_starts=False)
-            intervals = _average_ladder(inputs, declared, value_span, choice, radii, meter)
+            intervals = _average_ladder(inputs, declared, value_span, choice, radii, phase("bounding"))
         else:
-            if declared.discount is None:
-                raise InvalidInput("--discount is needed (or --average-reward).")
             assumptions = declared.assumptions()
-            choice.test_kernel()  # a wrong bandwidth is refused before the file is read
-            inputs = read_inputs(data, problem)
+            inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth and not unnamed)
             chosen = Choice()
             if earlier_share is not None:
+                phase("choosing on earlier rows")
                 choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions.discount, earlier_share)
             asked = inputs.problem(assumptions, propensities)
             if unnamed:
-                recipe = load_recipe(first.choice) if first.choice is not None else _chosen(asked, first, radii, phase)
+                stages = within_stage(phase, "choosing on earlier rows")
+                recipe = load_recipe(first.choice) if first.choice is not None else _chosen(asked, first, radii, stages)
+                stages = within_stage(phase, "bounding")
                 intervals = first_answers(
-                    asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=phase
+                    asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
                 )
                 repeat = _repeat(data, problem, declared, first, radii, propensities=propensities, pointwise=pointwise)
             else:
@@ -174,10 +181,10 @@ def bound(
                     pointwise=pointwise,
                     chosen=chosen,
                     options=choice.tiles(),
-                    progress=meter,
+                    progress=phase("bounding"),
                 )
+        phase("checking, and what the width is made of" if explain else "checking")
         ruling = decision.decide(intervals[-1])
-        phase("companions and breakdown" if explain else "companions")
         said = Said.of(intervals[-1], ruling, explain=explain)
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if certificate is not None:

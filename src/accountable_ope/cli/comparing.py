@@ -38,11 +38,13 @@ class ContestOptions:
     policy: tuple[str, ...] = ()
     """module:function of a target policy (states -> probabilities), repeatable. Default: the columns of the files."""
     starts: Path | None = None
-    """Parquet file of start states (state, weight, target_probability). Default: first states of episodes."""
+    """File of start states (state, weight, target_probability). Default: first states of episodes."""
     sampled_starts: bool = False
     """The start states are an i.i.d. sample, not the distribution itself."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
+    column: tuple[str, ...] = ()
+    """Which column is which, repeatable, where names do not say: state=age,dose or episode=patient."""
     ignore_column: tuple[str, ...] = ()
     """Column of the files to leave out, repeatable."""
     no_logged_policy: bool = False
@@ -54,6 +56,7 @@ class ContestOptions:
             starts=self.starts,
             sampled_starts=self.sampled_starts,
             action_values=self.action_values,
+            column=self.column,
             ignore_column=self.ignore_column,
         )
         return [replace(shared, policy=name) for name in self.policy] or [shared]
@@ -81,7 +84,7 @@ def compare(
     choice.check()
     number(radius.delta, "delta")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    read: list[Inputs] = [read_inputs(data, each) for each in contest.each()]
+    read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=choice.one_bandwidth) for each in contest.each()]
     policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
     asked = read[0].problem(assumptions)
     with progress(output.as_json) as phase:

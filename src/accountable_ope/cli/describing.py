@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ..demo import DEMO_COMMAND, DEMO_FILES, copy_demo_data, demo_behavior_value, demo_truth, run_demo
 from ..problem.contradictions import check_data, check_rewards
+from ..problem.first_look import refuse_other_units
 from ..report.document import columns_document, description_document, ladder_document
 from ..validation import ordered_pair
 from .inputs import check_ignored, check_policy, columns_of, first_states, read_log, read_starts
@@ -48,6 +49,8 @@ def check(
         check_rewards(file.data, reward_range)
     if assumptions is not None:
         check_data(file.data, assumptions)
+    if problem.starts is not None and starts is not None:
+        refuse_other_units(file.data, starts.starts)
     check_policy(data, file, starts, problem, assumptions)
 
 

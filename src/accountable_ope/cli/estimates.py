@@ -44,7 +44,7 @@ def diagnose(
     choice.check()
     decision.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem, estimate=q is None)
+    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
         diagnosis = diagnose_q(
@@ -88,7 +88,7 @@ def correct(
     check_places({"--output": output}, problem.files(data, q))
     choice.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem, estimate=q is None)
+    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     classes = choice.classes(asked.experience)
     if len(classes) != 1:

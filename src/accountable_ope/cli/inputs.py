@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidFile, InvalidInput
-from ..io.columns import AT_NEXT, AT_STATE, FileColumns
-from ..io.parquet import StartFile, TransitionFile, read_start_file, read_transition_file
+from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
+from ..io.reading import StartFile, TransitionFile, read_start_file, read_transition_file
 from ..problem.assumptions import Assumptions
+from ..problem.first_look import first_look, refuse_other_units
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Experience, Problem
 from ..problem.transitions import LOGGED, StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
 from ..validation import FloatArray
 from .options import ProblemOptions, parse_vectors
+from .output import announce
+
+FROM_ROWS = f" Where the file has no next states, `{AT_STATE}` or `{ACTION_AT_STATE}` in every row is enough."
+"""What a log must say of the target policy, where next states are those of following rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +38,25 @@ class Inputs:
     policy: Policy
     file: TransitionFile
     start_file: StartFile | None
+    remarks: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[FileColumns]:
-        """How the columns of every file were read."""
-        return columns_of(self.file, self.start_file)
+        """How the columns of every file were read, and what a first look at them showed."""
+        log, *others = columns_of(self.file, self.start_file)
+        return [replace(log, remarks=(*log.remarks, *(f"{each}." for each in self.remarks))), *others]
+
+    def looked_at(self, *, one_bandwidth: bool = False) -> Inputs:
+        """The same with what a first look shows, which a person at a terminal sees before any work.
+
+        one_bandwidth: whether one bandwidth serves all columns of the state.
+        """
+        refuse_other_units(self.data, self.starts)
+        found = replace(self, remarks=first_look(self.data, self.starts, self.policy, one_bandwidth=one_bandwidth))
+        for each in found.columns:
+            for sentence in each.remarks:
+                announce(f"Note: {sentence}")
+        return found
 
     def problem(self, assumptions: Assumptions, propensities: bool = False) -> Problem:
         """The question that is asked of them; `propensities`: whether the column `behavior_probability` may weigh rows."""
@@ -64,13 +83,14 @@ def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, e
 
 def read_log(path: Path, options: ProblemOptions, estimate: bool = False) -> TransitionFile:
     """A file of transitions; the policy from its columns unless it is named."""
-    return read_transition_file(path, options.ignore_column, policy=options.policy is None, estimate=estimate)
+    policy = options.policy is None
+    return read_transition_file(path, options.ignore_column, options.columns, policy=policy, estimate=estimate)
 
 
 def read_starts(path: Path, options: ProblemOptions, estimate: bool = False) -> StartFile:
     """A file of start states; the policy from its columns unless it is named."""
     exact, policy = not options.sampled_starts, options.policy is None
-    return read_start_file(path, exact, options.ignore_column, policy=policy, estimate=estimate)
+    return read_start_file(path, exact, options.ignore_column, options.columns, policy=policy, estimate=estimate)
 
 
 def columns_of(*files: TransitionFile | StartFile | None) -> list[FileColumns]:
@@ -179,7 +199,8 @@ def first_states(file: TransitionFile) -> StartFile | None:
     if file.data.episodes is None:
         return None
     _, first_rows = np.unique(file.data.episodes, return_index=True)
-    return StartFile(file.data.first_states(), None if file.at_state is None else file.at_state[np.sort(first_rows)])
+    at_state = None if file.at_state is None else file.at_state[np.sort(first_rows)]
+    return StartFile(file.data.first_states(), at_state, by_action=file.by_action)
 
 
 def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_values: str | None, name: str) -> TabulatedPolicy:
@@ -187,21 +208,23 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
     if file.at_next is None:
         raise InvalidFile(
             f"{name} has no column `{AT_NEXT}` (nor `{AT_NEXT}_0`): give the target policy's probabilities at the next "
-            "states, or --policy module:function."
+            f"states, or the action that it takes there (`{ACTION_AT_NEXT}`), or --policy module:function.{FROM_ROWS}"
         )
     if starts is not None and starts.at_state is None:
         raise InvalidFile(
-            f"The start states have no column `{AT_STATE}`: give the target policy's probabilities at the start states "
-            f"(in the --starts file, or, for first states of episodes, in {name})."
+            f"The start states have no column `{AT_STATE}`: give the target policy's probabilities at the start states, or its "
+            f"`{ACTION_AT_STATE}` (in the --starts file, or, for first states of episodes, in {name})."
         )
     if not file.data.finite_actions:
         raise InvalidInput("`action` must be a column of whole numbers when the policy is given as columns of probabilities.")
     live = ~file.data.terminated
-    tables = [(file.data.next_states[live], file.at_next[live])]
+    given = (file.at_next, file.at_state, None if starts is None else starts.at_state)
+    count = max(each.shape[1] for each in given if each is not None)
+    tables = [(file.data.next_states[live], _wide(file.at_next[live], count, file.by_action))]
     if starts is not None and starts.at_state is not None:
-        tables.append((starts.starts.states, starts.at_state))
+        tables.append((starts.starts.states, _wide(starts.at_state, count, starts.by_action)))
     if file.at_state is not None:
-        tables.append((file.data.states, file.at_state))
+        tables.append((file.data.states, _wide(file.at_state, count, file.by_action)))
     widths = {probabilities.shape[1] for _, probabilities in tables}
     if len(widths) != 1:
         raise InvalidInput(f"`{AT_STATE}` and `{AT_NEXT}` must have one column per action, all the same number. Got {widths}.")
@@ -210,6 +233,12 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
             raise InvalidInput(f"Start states have {states.shape[1]} columns, states have {file.data.states.shape[1]}.")
     vectors = _action_vectors(action_values, widths.pop())
     return TabulatedPolicy(np.concatenate([t[0] for t in tables]), np.concatenate([t[1] for t in tables]), vectors)
+
+
+def _wide(probabilities: FloatArray, actions: int, by_action: bool) -> FloatArray:
+    """With a column of zeros for every action that other rows take, where the policy was given as the action that it takes."""
+    more = actions - probabilities.shape[1]
+    return np.pad(probabilities, ((0, 0), (0, more))) if by_action and more > 0 else probabilities
 
 
 def _policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:

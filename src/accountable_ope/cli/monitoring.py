@@ -39,7 +39,7 @@ SHOWN = 20
 
 def monitor(
     state: Annotated[Path, Parameter(help="State of the monitor (.npz): made on first use, then updated.")],
-    batches: Annotated[tuple[Path, ...], Parameter(help="Parquet files of new transitions, in the order of generation.")],
+    batches: Annotated[tuple[Path, ...], Parameter(help="Files of new transitions, Parquet or CSV, in the order of generation.")],
     /,
     *,
     planned: Annotated[int, Parameter(help="Number of rows at which the intervals are to be tightest, fixed at first.")],

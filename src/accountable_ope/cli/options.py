@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import signature
 from pathlib import Path
@@ -19,6 +19,7 @@ from ..classes.function_class import Features
 from ..classes.rkhs import KernelSections
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
+from ..io.columns import LOG, STARTS, STEP, ColumnNames
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
@@ -48,7 +49,7 @@ def default_of(function: Callable[..., Any], name: str) -> Any:
     return signature(function).parameters[name].default
 
 
-DataFile = Annotated[Path, Parameter(help="Parquet file of transitions: state, action, reward, next_state, ...")]
+DataFile = Annotated[Path, Parameter(help="Parquet or CSV file of transitions: state, action, reward, next_state, ...")]
 AsJson = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print JSON instead of text.")]
 Plot = Annotated[Path | None, Parameter(group=OUTPUT, help="Draw the result to this file: .png, .svg or .pdf.")]
 Propensities = Annotated[
@@ -58,6 +59,12 @@ Propensities = Annotated[
 Delta = Annotated[float, Parameter(group=RADIUS, help="Failure probability of the two-sided statement.")]
 Workers = Annotated[int | None, Parameter(help="Processes. Default: one per core.")]
 DELTA: float = default_of(bound_ladder, "delta")
+NO_REWARD_RANGE = (
+    "--reward-range is needed: the least and the largest reward that any row could have, such as --reward-range 0 1."
+)
+NO_DISCOUNT = (
+    "--discount is needed: what a reward is worth one step later, such as --discount 0.9 (or --average-reward of aope bound)."
+)
 FEATURES = 50
 """Random Fourier features unless a number is given."""
 _KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
@@ -69,13 +76,15 @@ class ProblemOptions:
     """Start states and target policy."""
 
     starts: Path | None = None
-    """Parquet file of start states (state, weight, target_probability). Default: first states of episodes; a monitor needs it."""
+    """File of start states (state, weight, target_probability). Default: first states of episodes; a monitor needs it."""
     sampled_starts: bool = False
     """The start states are an i.i.d. sample, not the distribution itself."""
     policy: str | None = None
     """module:function of the target policy (states -> probabilities). Default: columns of the files."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
+    column: tuple[str, ...] = ()
+    """Which column is which, repeatable, where names do not say: state=age,dose or episode=patient."""
     ignore_column: tuple[str, ...] = ()
     """Column of the files to leave out, repeatable, such as one that is refused since its name may mean another."""
 
@@ -83,6 +92,12 @@ class ProblemOptions:
         """Refuse what would have no effect."""
         if self.sampled_starts and self.starts is None:
             raise InvalidInput("--sampled-starts has no effect without --starts: first states of episodes are a sample anyway.")
+        _ = self.columns
+
+    @property
+    def columns(self) -> ColumnNames:
+        """What --column says."""
+        return parse_columns(self.column)
 
     def files(self, *others: Path | str | None) -> list[Path]:
         """All files that are read, which no output may replace; `module:function` stands for a module in this folder."""
@@ -123,9 +138,9 @@ class Declarations:
     def assumptions(self, terminates: bool | None = Assumptions.terminates) -> Assumptions:
         """The same for the library."""
         if self.reward_range is None:
-            raise InvalidInput("--reward-range is needed.")
+            raise InvalidInput(NO_REWARD_RANGE)
         if self.discount is None:
-            raise InvalidInput("--discount is needed.")
+            raise InvalidInput(NO_DISCOUNT)
         if self.norm_bound is not None and self.relative_norm is not None:
             raise InvalidInput("--norm-bound and --relative-norm exclude each other.")
         return Assumptions(
@@ -146,7 +161,7 @@ class Declarations:
     def average(self, value_span: float | None) -> AverageReward:
         """What is said of a process that goes on forever."""
         if self.reward_range is None:
-            raise InvalidInput("--reward-range is needed.")
+            raise InvalidInput(NO_REWARD_RANGE)
         return AverageReward(
             reward_range=self.reward_range,
             norm_bound=self.norm_bound,
@@ -253,6 +268,11 @@ class ClassOptions:
         """Whether any option names a class or a kernel."""
         return self.tabular or self.landmarks is not None or self.fourier != FourierOptions()
 
+    @property
+    def one_bandwidth(self) -> bool:
+        """Whether all columns of the state share a bandwidth."""
+        return not self.tabular and self.fourier.kernel != "tabular"
+
     def tiles(self) -> TileOptions:
         """How the pass over the rows is made."""
         return TileOptions(single_precision=self.single_precision)
@@ -358,6 +378,21 @@ def parse_vectors(text: str, option: str) -> list[list[float]]:
     if len({len(row) for row in rows}) != 1:
         raise InvalidInput(f"{option} must be vectors of one length. Got {text!r}.")
     return [[x] for x in rows[0]] if len(rows) == 1 else rows
+
+
+def parse_columns(words: Sequence[str]) -> ColumnNames:
+    """'state=age,dose', 'episode=patient' -> the columns of each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        meaning, equals, names = word.partition("=")
+        if not equals or not meaning or not all(names.split(",")):
+            raise InvalidInput(f"--column must say which column is which, such as state=age,dose. Got {word!r}.")
+        if meaning not in (*LOG, *STARTS, STEP):
+            raise InvalidInput(f"--column must name one of {', '.join(dict.fromkeys((*LOG, *STARTS)))}. Got {meaning!r}.")
+        if meaning in found:
+            raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")
+        found[meaning] = tuple(names.split(","))
+    return found
 
 
 def _parse_bandwidth(text: str) -> FloatArray:

@@ -168,6 +168,12 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def announce(text: str) -> None:
+    """A remark before any work, for a person at a terminal; the result repeats it for everybody else."""
+    if sys.stderr.isatty():
+        note(text)
+
+
 def console() -> Console:
     """The terminal."""
     return Console(highlight=False, emoji=False)
@@ -177,6 +183,11 @@ class Meter(Protocol):
     """How far a piece of work has come."""
 
     def __call__(self, done: float, total: float = 1.0, /) -> None: ...
+
+
+def within_stage(phase: Callable[[str], Meter | None], name: str) -> Callable[[str], Meter | None]:
+    """Stages inside of one that has a name: both are shown."""
+    return lambda inner: phase(name if inner == name else f"{name}: {inner}")
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def sensitivity(
     output.check(problem.files(data))
     choice.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem)
+    inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth)
     asked = inputs.problem(assumptions)
     flips: list[Flip] = []
     least = rows = None

@@ -26,7 +26,7 @@ from ..verification.verify import Verification
 
 SHOWN = 20
 """Actions whose share is shown."""
-FRAGILITY_ROWS = 20_000
+FRAGILITY_ROWS = 10_000
 """With so many rows, all classes together, larger norm bounds are tried as well."""
 STYLE = {Status.OK: "green", Status.DOUBTED: "yellow", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
@@ -119,7 +119,8 @@ def print_details(console: Console, intervals: Sequence[Interval]) -> None:
             console.print(f"  {escape(part.refutation(best.radius))}")
     for doubt in best.doubts:
         console.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
-    if len(best.certificates) * best.count <= FRAGILITY_ROWS:  # two more bounds, which take long where there are many rows
+    # Two more bounds, which take long where there are many rows; an interval that is doubted rests on worse than its norm.
+    if best.status is Status.OK and len(best.certificates) * best.count <= FRAGILITY_ROWS:
         fragility = best.fragility()
         if fragility is not None and fragility.fragile:
             console.print(f"\n[yellow]Fragile[/]: {escape(str(fragility.statement))}")
@@ -247,7 +248,7 @@ def _continuity(file: TransitionFile) -> str:
 
 def _policy_summary(file: TransitionFile) -> str:
     if file.at_next is None:
-        return "not in this file (give --policy module:function to `aope bound`)"
+        return "not in this file (give a column target_action, or --policy module:function to `aope bound`)"
     text = f"probabilities of {file.at_next.shape[1]} actions at the next states"
     if file.at_state is not None and file.data.finite_actions and file.data.actions.max() < file.at_state.shape[1]:
         chosen = file.at_state[np.arange(len(file.data)), file.data.actions.astype(np.int64)]

@@ -1,11 +1,11 @@
 from .columns import FileColumns as FileColumns
 from .minari import load_minari as load_minari
 from .minari import save_minari as save_minari
-from .parquet import StartFile as StartFile
-from .parquet import TransitionFile as TransitionFile
-from .parquet import load_starts as load_starts
-from .parquet import load_transitions as load_transitions
-from .parquet import read_start_file as read_start_file
-from .parquet import read_transition_file as read_transition_file
 from .parquet import save_starts as save_starts
 from .parquet import save_transitions as save_transitions
+from .reading import StartFile as StartFile
+from .reading import TransitionFile as TransitionFile
+from .reading import load_starts as load_starts
+from .reading import load_transitions as load_transitions
+from .reading import read_start_file as read_start_file
+from .reading import read_transition_file as read_transition_file

@@ -7,19 +7,25 @@ So a column is read, or listed as not used, or, where its name may mean one that
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arguments import checked
-from ..errors import InvalidFile
+from ..errors import InvalidFile, InvalidInput
 from ..problem.transitions import LOGGED
+from ..validation import plural
 
 AT_STATE = "target_probability"
 AT_NEXT = "next_target_probability"
-POLICY = (AT_STATE, AT_NEXT)
+ACTION_AT_STATE, ACTION_AT_NEXT = "target_action", "next_target_action"
+POLICY = (AT_STATE, AT_NEXT, ACTION_AT_STATE, ACTION_AT_NEXT)
 ESTIMATE = ("q", "next_q")
+STEP = "step"
+"""Read only where next states are those of the following rows, whose order it shows."""
 LOG = ("state", "action", "reward", "next_state", "terminated", "episode", LOGGED, *POLICY, *ESTIMATE)
-STARTS = ("state", "weight", AT_STATE, "q")
+STARTS = ("state", "weight", AT_STATE, ACTION_AT_STATE, "q")
+ColumnNames = Mapping[str, str | Sequence[str]]
+"""Which columns of a file are which, where their names do not say: {"state": ["age", "dose"], "episode": "patient"}."""
 
 ALIASES = {
     "state": ("observation", "observations", "obs"),
@@ -35,7 +41,6 @@ ALIASES = {
 _CUT_OFF = " Only if it is False where an episode was merely cut off, which is no end."
 _WHOSE = " It may also be a probability of the policy."
 _OF_WHAT = " Only if it is the probability with which the logger chose the action of the row, whichever that was."
-_ENDS = ("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end", "end", "ended", "absorbing")
 DOUBTFUL = {
     "terminated": (
         ("done", "dones", "is_done", "terminal", "is_terminal", "is_last", "episode_end", "end", "ended", "absorbing"),
@@ -79,20 +84,24 @@ class FileColumns:
         Columns that nothing reads.
     ignored : tuple of str
         Columns that were left out on request.
+    remarks : tuple of str
+        What else a reader must know of how the rows were read, such as rows that were dropped.
     """
 
     file: str
     aliases: tuple[tuple[str, str], ...] = ()
     unused: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
         """What a reader of the result must know."""
-        for name, meaning in self.aliases:
-            yield f"Column {name} read as {meaning} ({self.file})."
+        for meaning in dict.fromkeys(meaning for _, meaning in self.aliases):
+            names = [name for name, other in self.aliases if other == meaning]
+            yield f"{plural(len(names), 'Column', 'Columns')} {listed(names)} read as {meaning} ({self.file})."
         if self.unused:
-            more = f" and {len(self.unused) - SHOWN} more" if len(self.unused) > SHOWN else ""
-            yield f"Columns not used: {', '.join(self.unused[:SHOWN])}{more} ({self.file})."
+            yield f"Columns not used: {listed(self.unused)} ({self.file})."
+        yield from self.remarks
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,14 @@ class Layout:
     columns: FileColumns
 
 
-def layout(file: str, names: Sequence[str], known: Sequence[str], wanted: Collection[str], ignore: Collection[str]) -> Layout:
+def layout(
+    file: str,
+    names: Sequence[str],
+    known: Sequence[str],
+    wanted: Collection[str],
+    ignore: Collection[str],
+    columns: ColumnNames | None = None,
+) -> Layout:
     """Which columns of a file are which.
 
     Parameters
@@ -119,44 +135,152 @@ def layout(file: str, names: Sequence[str], known: Sequence[str], wanted: Collec
         Which of them are read; the others are listed as not used.
     ignore : collection of str
         Columns that are treated as if they were not there.
+    columns : mapping, optional
+        Which columns are which, where their names do not say.
 
     Raises
     ------
     InvalidFile
         Where a name stands twice, is numbered with gaps, or may mean a known one.
     """
+    kept = [name for name in names if name not in ignore]
+    named = _named(file, kept, known, columns or {})
+    taken = {name for parts in named.values() for name in parts}
     meanings = {spelling: base for base in known for spelling in (base, *ALIASES.get(base, ()))}
     found: dict[str, dict[str, list[str]]] = {base: {} for base in known}
     unknown = []
-    kept = [name for name in names if name not in ignore]
     for name in kept:
+        if name in taken:
+            continue
         stem = name if name in meanings else re.sub(r"_(0|[1-9]\d*)$", "", name)
-        if stem in meanings:
+        if stem in meanings and meanings[stem] not in named:
             found[meanings[stem]].setdefault(stem, []).append(name)
         else:
             unknown.append(name)
+    if "state" in known and not found["state"] and "state" not in named:
+        named |= _prefixed(file, unknown, with_next="next_state" in known and not found["next_state"])
+        taken = {name for parts in named.values() for name in parts}
     for name in unknown:
-        _refuse_near_miss(file, name, known)
+        if name not in taken and not _is_for(name, meanings, named):
+            _refuse_near_miss(file, name, [base for base in known if base not in named])
     single: dict[str, str] = {}
     numbered: dict[str, tuple[str, ...]] = {}
+    for base, parts in named.items():
+        if base in wanted:
+            _refuse_twice(file, [name for name in kept if name in parts])
+            if len(parts) == 1:
+                single[base] = parts[0]
+            else:
+                numbered[base] = parts
     for base, spellings in found.items():
         if base not in wanted:
             continue
         if len(spellings) > 1:
-            one, other = (columns[0] for columns in list(spellings.values())[:2])
+            one, other = (found_columns[0] for found_columns in list(spellings.values())[:2])
             raise InvalidFile(
                 f"{file} has columns `{one}` and `{other}`, each of which may be the `{base}`: leave one out by {_out(other)}."
             )
-        for stem, columns in spellings.items():
-            if stem in columns:
-                single[base] = _only(file, stem, columns)
+        for stem, parts_found in spellings.items():
+            if stem in parts_found:
+                single[base] = _only(file, stem, parts_found)
             else:
-                numbered[base] = _in_order(file, stem, columns)
+                numbered[base] = _in_order(file, stem, parts_found)
     read = {*single.values(), *(name for parts in numbered.values() for name in parts)}
-    aliases = tuple((name, _renamed(name, meanings)) for name in kept if name in read and _renamed(name, meanings) != name)
+    meant = {name: base for base, parts in named.items() for name in parts}
+    readings = [(name, meant.get(name) or _renamed(name, meanings)) for name in kept if name in read]
+    aliases = tuple((name, base) for name, base in readings if base != name)
     unused = tuple(dict.fromkeys(name for name in kept if name not in read))
     ignored = tuple(dict.fromkeys(name for name in names if name in ignore))
     return Layout(single, numbered, FileColumns(file, aliases, unused, ignored))
+
+
+def has_column(names: Sequence[str], base: str, columns: ColumnNames | None = None) -> bool:
+    """Whether a file has a known column, under whatever name.
+
+    Next states may also stand in columns that are named like those of the states: `next_age` beside `age`.
+    """
+    given = columns or {}
+    if base in given:
+        return True
+    spellings = (base, *ALIASES.get(base, ()))
+    stems = {*names, *(re.sub(r"_(0|[1-9]\d*)$", "", name) for name in names)}
+    if stems & set(spellings):
+        return True
+    if base == "next_state":
+        return bool(_beside(names, _tuple(given.get("state", ())))) or any(name.startswith("next_state_") for name in names)
+    return False
+
+
+def _named(file: str, names: Sequence[str], known: Sequence[str], columns: ColumnNames) -> dict[str, tuple[str, ...]]:
+    """The columns that the caller named, and `next_age` beside `age`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for base, given in columns.items():
+        if base not in (*LOG, *STARTS, STEP):
+            known_names = ", ".join(dict.fromkeys((*LOG, *STARTS)))
+            raise InvalidInput(f"`columns` must name columns that are read: {known_names}. Got {base!r}.")
+        parts = _tuple(given)
+        if not parts or not all(isinstance(name, str) and name for name in parts):
+            raise InvalidInput(f"`columns` must name the columns that are the `{base}`. Got {given!r}.")
+        if base not in known:
+            continue
+        missing = [name for name in parts if name not in names]
+        if missing and base != "state" and "reward" not in known:  # a file of start states need not have what the log has
+            continue
+        if missing:
+            raise InvalidFile(
+                f"{file} has no column `{missing[0]}`, which was named as the `{base}`. Its columns: {listed(names)}."
+            )
+        twice = [name for name in parts if parts.count(name) > 1 or any(name in other for other in found.values())]
+        if twice:
+            raise InvalidInput(f"`columns` must name a column once. {twice[0]!r} is named twice.")
+        found[base] = parts
+    if "state" in found and "next_state" in known and "next_state" not in found:
+        beside = _beside(names, found["state"])
+        if beside:
+            found["next_state"] = _complete(file, names, found["state"], [f"next_{name}" for name in found["state"]])
+    return found
+
+
+def _beside(names: Sequence[str], states: Sequence[str]) -> list[str]:
+    return [f"next_{name}" for name in states if f"next_{name}" in names]
+
+
+def _prefixed(file: str, names: Sequence[str], *, with_next: bool) -> dict[str, tuple[str, ...]]:
+    """`state_age`, `state_dose`, in the order of the file, where no column is called `state`."""
+    states = [name for name in names if name.startswith("state_") and len(name) > len("state_")]
+    if not states:
+        return {}
+    found = {"state": tuple(dict.fromkeys(states))}
+    if with_next and any(name.startswith("next_state_") for name in names):
+        found["next_state"] = _complete(file, names, states, [f"next_{name}" for name in states])
+    return found
+
+
+def _complete(file: str, names: Sequence[str], states: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """All of the columns of the next states, or none."""
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        there = next((name for name in wanted if name in names), "next_state_...")
+        raise InvalidFile(
+            f"{file} has a column `{there}` but no `{missing[0]}`: give a next state for every column of the state, or for none."
+        )
+    return tuple(dict.fromkeys(wanted))
+
+
+def _is_for(name: str, meanings: Mapping[str, str], named: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a name is a known one whose place a named column has."""
+    stem = name if name in meanings else re.sub(r"_(0|[1-9]\d*)$", "", name)
+    return meanings.get(stem) in named
+
+
+def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(name or "(one without a name)" for name in names[:SHOWN]) or "none") + more
 
 
 def _renamed(name: str, meanings: dict[str, str]) -> str:
@@ -202,8 +326,8 @@ def _refuse_near_miss(file: str, name: str, known: Sequence[str]) -> None:
     if meant is None:
         return
     raise InvalidFile(
-        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Rename it if so, or leave it out by "
-        f"{_out(name)}."
+        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Say so (--column {meant}={name}), rename "
+        f"it, or leave it out by {_out(name)}."
     )
 
 

@@ -1,18 +1,18 @@
-"""The columns of a Parquet file as NumPy arrays without missing values."""
+"""The columns of a file as NumPy arrays without missing values, wherever they come from."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidFile
-from ..validation import BoolArray, FloatArray, plural
-from .columns import FileColumns, layout
+from ..validation import BoolArray, FloatArray, IntArray, plural
+from .columns import ColumnNames, FileColumns, layout, listed
+from .sources import Source, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
     import pyarrow as pa
@@ -20,68 +20,161 @@ if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a fi
 NEARLY_ONE = 1e-6
 """How far from one probabilities may sum, by rounding."""
 
+FLAGS = {word: flag for flag, words in ((True, "true t yes y 1"), (False, "false f no n 0")) for word in words.split()}
+"""Words for True and False, in small letters."""
+
+LABELS = ("episode",)
+"""Columns whose entries are names: they are taken as they are written."""
+
 
 class Table:
     """Columns by their known names: `state` is one list column, or `state_0`, `state_1`, ... side by side."""
 
     def __init__(
-        self, path: str | os.PathLike[str], known: Sequence[str], wanted: Collection[str], ignore: Collection[str]
+        self,
+        source: Source,
+        known: Sequence[str],
+        wanted: Collection[str],
+        ignore: Collection[str] = (),
+        columns: ColumnNames | None = None,
     ) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        self.name = os.fspath(path)
-        if not Path(path).is_file():
-            raise InvalidFile(f"{self.name} is not a file.")
+        self.name = source.name
+        self._source = source
+        self._layout = layout(self.name, source.names, known, wanted, (ignore,) if isinstance(ignore, str) else ignore, columns)
+        self._remarks: list[str] = []
+        single, numbered = self._layout.single, self._layout.numbered
+        parts = [*([name] for name in single.values()), *numbered.values()]
+        names = [name for part in parts for name in part]
         try:
-            with pq.ParquetFile(path) as file:
-                self._names: list[str] = file.schema_arrow.names
-                self._layout = layout(self.name, self._names, known, wanted, (ignore,) if isinstance(ignore, str) else ignore)
-                parts = [*([name] for name in self._layout.single.values()), *self._layout.numbered.values()]
-                self._table: pa.Table = file.read([name for part in parts for name in part])
-                rows = file.metadata.num_rows
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns may be damaged too
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InvalidFile(f"{self.name} cannot be read as Parquet: {reason}") from error
-        if rows == 0:
+            self._table: pa.Table = source.read(names, [single[base] for base in LABELS if base in single])
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise unreadable(self.name, error) from error
+        if names and self._table.num_rows == 0:
             raise InvalidFile(f"{self.name} has no rows.")
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
 
     @property
     def columns(self) -> FileColumns:
-        """Which columns were read under another name, and which were not used."""
-        return self._layout.columns
+        """Which columns were read under another name, which were not used, and what else is to be said."""
+        return replace(self._layout.columns, remarks=tuple(self._remarks))
+
+    def remark(self, sentence: str) -> None:
+        """Something that a reader of the result must know."""
+        self._remarks.append(f"{sentence} ({self.name}).")
+
+    def row(self, index: int) -> str:
+        """Where a row is found."""
+        return self._source.row(index)
+
+    def has(self, base: str) -> bool:
+        """Whether a column is there, and is read."""
+        return base in self._layout.single or base in self._layout.numbered
 
     def required(self, base: str) -> NDArray[Any]:
         """A column that must be there."""
         found = self.optional(base)
         if found is None:
-            names = ", ".join(self._names) or "none"
-            raise InvalidFile(f"{self.name} has no column `{base}` (nor `{base}_0`). Its columns: {names}.")
+            raise self.missing(base)
         return found
 
-    def optional(self, base: str, text: bool = False) -> NDArray[Any] | None:
-        """A column that may be there; `text`: words are as good as numbers."""
+    def missing(self, base: str) -> InvalidFile:
+        """What to say where a column is not there."""
+        hint = f" Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
+        return InvalidFile(
+            f"{self.name} has no column `{base}` (nor `{base}_0`). Its columns: {listed(self._source.names)}.{hint}"
+        )
+
+    def optional(self, base: str, text: bool = False, holes: bool = False) -> NDArray[Any] | None:
+        """A column that may be there; `text`: words are as good as numbers; `holes`: missing values become NaN."""
         if base in self._layout.single:
-            return self._column(self._layout.single[base], text)
+            return self._column(self._layout.single[base], text, holes)
         if base not in self._layout.numbered:
             return None
         parts = []
         for name in self._layout.numbered[base]:
-            part = self._column(name)
+            part = self._column(name, holes=holes)
             if part.ndim != 1:
                 raise InvalidFile(f"{self.name}: column `{name}` must hold one number per row.")
             parts.append(part)
         return np.column_stack([part.astype(np.float64) for part in parts])
 
+    def flags(self, base: str) -> NDArray[Any] | None:
+        """True or False, in words too: true, false, yes, no."""
+        found = self.optional(base, text=True)
+        if found is None or found.dtype.kind != "U":
+            return found
+        flags = [FLAGS.get(str(word).strip().lower()) for word in found]
+        if None in flags:
+            row = flags.index(None)
+            raise InvalidFile(
+                f"{self.name}: column `{base}` must hold True or False (or yes and no, 1 and 0). It holds "
+                f"{_short(str(found[row]))} in {self.row(row)}."
+            )
+        return np.array(flags, dtype=bool)
+
+    def indices(self, base: str, where: BoolArray | None = None) -> IntArray | None:
+        """A column of whole numbers from 0, one per action; where it is not used, 0 stands for whatever is there."""
+        found = self.actions(base, where)
+        if found is None:
+            return None
+        if found.dtype.kind not in "iub" or found.ndim != 1:
+            raise InvalidFile(f"{self.name}: column `{base}` must hold an action per row: a whole number, 0, 1, ...")
+        wrong = found < 0
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidFile(
+                f"{self.name}: column `{base}` must hold actions 0, 1, ... It holds {int(found[row])} in {self.row(row)}."
+            )
+        return found.astype(np.int64)
+
+    def actions(self, base: str, where: BoolArray | None = None) -> NDArray[Any] | None:
+        """Indices of a finite set, also where they are stored as 1.0 and 2.0; or vectors."""
+        found = self.optional(base, text=True, holes=where is not None)
+        if found is None:
+            return None
+        if found.dtype.kind == "U":
+            raise InvalidFile(
+                f"{self.name}: column `{base}` must hold numbers. It holds text, first {_short(str(found[0]))} in {self.row(0)}: "
+                "number the actions 0, 1, 2, ..."
+            )
+        if found.ndim != 1 or found.dtype.kind != "f" or base not in self._layout.single:
+            return found
+        if where is not None:
+            found = np.where(where, found, 0.0)
+        found = found.astype(np.float64)
+        wrong = ~np.isfinite(found) | (found != np.round(found)) | (np.abs(found) > 2**31)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidFile(
+                f"{self.name}: `actions` must be whole numbers, 0, 1, ..., where one column holds them. Column "
+                f"`{self._layout.single[base]}` has {found[row]:g} in {self.row(row)}; a column of continuous actions is called "
+                f"`{base}_0`."
+            )
+        if where is None:
+            name = self._layout.single[base]
+            self.remark(f"Column {name} holds whole numbers stored as decimals (1.0), read as indices of actions")
+        return found.astype(np.int64)
+
+    def where_used(self, base: str, where: BoolArray) -> FloatArray:
+        """A column as (n, k), finite in the rows that are used, and NaN or anything else in the others."""
+        found = self.numbers(base, where)
+        assert found is not None
+        return found
+
     def numbers(self, base: str, where: BoolArray | None = None) -> FloatArray | None:
         """A column as (n, k), finite in the rows that are used."""
-        found = self.optional(base)
+        found = self.optional(base, holes=where is not None)
         if found is None:
             return None
         values: FloatArray = np.asarray(found.astype(np.float64).reshape(len(found), -1))
         wrong = ~np.isfinite(values).all(axis=1) & (True if where is None else where)
         if wrong.any():
-            raise InvalidFile(f"{self.name}: column `{base}` has NaN or infinite entries, first in row {int(np.argmax(wrong))}.")
+            row = self.row(int(np.argmax(wrong)))
+            raise InvalidFile(f"{self.name}: column `{base}` has NaN or infinite entries, first in {row}.")
         return values
 
     def probabilities(self, base: str, where: BoolArray | None = None) -> FloatArray | None:
@@ -95,38 +188,49 @@ class Table:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidFile(
-                f"{self.name}: column `{base}` {_complaint(values[used], values[row].tolist(), sums[row])}, in row {row}."
+                f"{self.name}: column `{base}` {_complaint(values[used], values[row].tolist(), sums[row])}, in {self.row(row)}."
             )
         return values
 
-    def _column(self, name: str, text: bool = False) -> NDArray[Any]:
+    def _column(self, name: str, text: bool = False, holes: bool = False) -> NDArray[Any]:
         import pyarrow as pa
 
         column: pa.ChunkedArray = self._table[name]
-        if column.null_count:
+        if column.null_count and not holes:
             missing = plural(column.null_count, "missing value", "missing values")
-            row = int(np.argmax(column.is_null().to_numpy()))
-            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in row {row}.")
+            where = self.row(int(np.argmax(column.is_null().to_numpy())))
+            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in {where}.")
         kind = column.type
         if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            return self._list_column(name, column)
+            return self._list_column(name, column, holes)
         if pa.types.is_dictionary(kind):
             column = column.cast(kind.value_type)
             kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             if not text:
-                shown = str(column[0].as_py())
-                shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
-                raise InvalidFile(f"{self.name}: column `{name}` must hold numbers. It holds text, first {shown!r} in row 0.")
+                row, shown = _first_word(column)
+                raise InvalidFile(
+                    f"{self.name}: column `{name}` must hold numbers. It holds text, first {_short(shown)} in {self.row(row)}."
+                )
             return np.asarray(column.to_pylist(), dtype=np.str_)
+        if holes and (pa.types.is_null(kind) or pa.types.is_boolean(kind)):
+            return np.full(len(column), np.nan) if pa.types.is_null(kind) else self._column(name)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise InvalidFile(f"{self.name}: column `{name}` must hold numbers. It holds {kind}.")
         return np.asarray(column.to_numpy())
 
-    def _list_column(self, name: str, column: pa.ChunkedArray) -> NDArray[Any]:
+    def _list_column(self, name: str, column: pa.ChunkedArray, holes: bool = False) -> NDArray[Any]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if column.null_count:  # whole lists are missing
+            there = column.is_valid().to_numpy()
+            if not there.any():
+                raise InvalidFile(f"{self.name}: column `{name}` has nothing but missing values.")
+            part = self._list_column(name, column.filter(column.is_valid()), holes)
+            whole = np.full((len(there), part.shape[1]), np.nan)
+            whole[there] = part
+            return whole
         lengths = pc.list_value_length(column).to_numpy()
         wrong = (lengths != lengths[0]) | (lengths == 0)
         if wrong.any():
@@ -136,7 +240,7 @@ class Table:
                 f"{int(lengths[row])}, row 0 has {int(lengths[0])}."
             )
         flat = pc.list_flatten(column)
-        if flat.null_count:
+        if flat.null_count and not holes:
             missing = plural(flat.null_count, "missing value", "missing values")
             row = int(np.argmax(flat.is_null().to_numpy())) // int(lengths[0])
             raise InvalidFile(
@@ -149,6 +253,21 @@ class Table:
 
 SHOWN = 30
 """Letters of a wrong value that a message repeats."""
+
+
+def _short(word: str) -> str:
+    return repr(word if len(word) <= SHOWN else f"{word[:SHOWN]}...")
+
+
+def _first_word(column: pa.ChunkedArray) -> tuple[int, str]:
+    """The first entry that is no number, where it stands; the first of all where each is one."""
+    words = [str(word) for word in column.to_pylist()]
+    for row, word in enumerate(words):
+        try:
+            float(word)
+        except ValueError:
+            return row, word
+    return 0, words[0]
 
 
 def _complaint(values: FloatArray, row: list[float], total: float) -> str:

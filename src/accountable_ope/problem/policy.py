@@ -16,6 +16,9 @@ from ..validation import FloatArray, IntArray, float_array, frozen, matrix, prob
 MOST_ONE_HOT = 10_000
 """More actions than this need vectors of their own: one-hot ones would fill the memory."""
 
+MOST_SHOWN = 8
+"""Numbers of a vector that a message repeats."""
+
 START = 0
 """The key of the draws at the start states; those of batches of rows are counted from 1."""
 
@@ -98,7 +101,9 @@ class DiscretePolicy:
         object.__setattr__(self, "exact", True)
 
     def branches(self, states: FloatArray) -> Iterator[Branch]:
-        weights = _answer(self.probabilities(states), "policy probabilities", (len(states), len(self.action_vectors)))
+        shape = (len(states), len(self.action_vectors))
+        weights = _answer(self.probabilities(states), "policy probabilities", shape)
+        _refuse_no_distribution(weights, states)
         return _finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
 
 
@@ -347,8 +352,29 @@ def _finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branc
 def _answer(values: ArrayLike, name: str, shape: tuple[int, int]) -> FloatArray:
     array = float_array(values, name, dimensions=(0, 1, 2, 3))
     if array.shape != shape:
-        raise InvalidInput(f"`{name}` must have shape {shape}. Got {array.shape}.")
+        raise InvalidInput(
+            f"`{name}` must have shape {shape}: a row for each of the {shape[0]} states that were asked for, a column per "
+            f"action. Got {array.shape}."
+        )
     return array
+
+
+def _refuse_no_distribution(weights: FloatArray, states: FloatArray) -> None:
+    """Raise at the first state at which probabilities do not sum to one, named, since rows asked for are not rows of a log."""
+    sums = weights.sum(axis=1)
+    wrong = np.abs(sums - 1) > 1e-6
+    if wrong.any() and not (weights < -1e-9).any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"`policy probabilities` must sum to one in every row. Row {row} sums to {sums[row]:.6g}: at the state "
+            f"{_shown(states[row])} the policy answered {_shown(weights[row])}."
+        )
+
+
+def _shown(values: FloatArray) -> str:
+    """A few numbers in a sentence."""
+    more = ", ..." if len(values) > MOST_SHOWN else ""
+    return f"[{', '.join(f'{each:.4g}' for each in values[:MOST_SHOWN])}{more}]"
 
 
 def _rows(values: ArrayLike, rows: int, name: str) -> FloatArray:

@@ -48,7 +48,7 @@ class Transitions:
         (n,) integers that index a finite action set, or (n, k) floats.
     rewards : array (n,)
     next_states : array
-        Of the shape of `states`.
+        Of the shape of `states`. In terminated rows they are not used, and may be NaN.
     terminated : array (n,) of bool, optional
         True where s' is terminal and worth 0. A truncated episode is not terminated: its last row goes on. None: nowhere.
     episodes : array (n,), optional
@@ -103,7 +103,8 @@ class Transitions:
         if n < 2:
             raise InvalidInput(f"At least two transitions are needed. Got {n}.")
         r = vector(rewards, "rewards")
-        s_next = matrix(next_states, "next_states")
+        ended = np.zeros(n, dtype=bool) if terminated is None else _flags(terminated, n)
+        s_next = matrix(_without_holes(next_states, s, ended), "next_states")
         a = _actions(actions)
         for array, name in ((r, "rewards"), (s_next, "next_states"), (a, "actions")):
             same_rows(n, array, name, "states")
@@ -114,7 +115,7 @@ class Transitions:
             "actions": a,
             "rewards": r,
             "next_states": s_next,
-            "terminated": np.zeros(n, dtype=bool) if terminated is None else _flags(terminated, n),
+            "terminated": ended,
             "episodes": None if episodes is None else _labels(episodes, n),
             LOGGED: None if behavior_probability is None else _probabilities(behavior_probability, n, densities=a.ndim == 2),
         }
@@ -290,6 +291,16 @@ def _first_alike(*columns: NDArray[Any]) -> IntArray:
     return np.asarray(first[group.reshape(-1)])
 
 
+def _without_holes(values: ArrayLike, states: FloatArray, ended: BoolArray) -> ArrayLike:
+    """Next states with the state itself where an episode ended and nothing was logged: nobody looks at what stands there."""
+    raw = raw_array(values)
+    if raw.dtype.kind != "f" or raw.ndim not in (1, 2) or raw.size != states.size or len(raw) != len(states):
+        return values
+    filled = raw.reshape(states.shape)
+    holes = np.isnan(filled).any(axis=1) & ended
+    return np.where(holes[:, None], states, filled) if holes.any() else values
+
+
 def _actions(values: ArrayLike) -> IntArray | FloatArray:
     raw = raw_array(values)
     if raw.dtype.kind in "iub" and raw.ndim == 1:
@@ -300,8 +311,10 @@ def _actions(values: ArrayLike) -> IntArray | FloatArray:
             raise InvalidInput(f"`actions` must be indices below {MOST_ACTIONS:,}. Got {int(raw[row])} in row {row}.")
         return private_copy(raw, np.int64)
     if raw.ndim == 1 and len(raw):
+        whole = raw.dtype.kind == "f" and bool(np.isfinite(raw).all() and (raw == np.round(raw)).all())
+        hint = "; all are whole, so `.astype(int)` makes indices of them" if whole else ""
         raise InvalidInput(
-            f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}; "
+            f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}{hint}; "
             "for one-dimensional continuous actions give one column, shape (n, 1)."
         )
     return matrix(values, "actions")
@@ -312,7 +325,8 @@ def _flags(values: ArrayLike, n: int) -> BoolArray:
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
     if raw.ndim != 1 or raw.dtype.kind not in "biuf":
-        raise InvalidInput("`terminated` must be one True or False per row.")
+        text = next((f" Got text, {str(each)[:20]!r} in row 0." for each in raw.flat[:1] if isinstance(each, str)), "")
+        raise InvalidInput(f"`terminated` must be one True or False per row.{text}")
     wrong = ~np.isin(raw, (0, 1))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -141,7 +141,13 @@ def columns_document(columns: Sequence[FileColumns]) -> Document:
     """How the columns of the files were read."""
     return {
         "columns": [
-            {"file": each.file, "read_as": dict(each.aliases), "not_used": list(each.unused), "ignored": list(each.ignored)}
+            {
+                "file": each.file,
+                "read_as": dict(each.aliases),
+                "not_used": list(each.unused),
+                "ignored": list(each.ignored),
+                "remarks": list(each.remarks),
+            }
             for each in columns
         ]
     }

@@ -1,0 +1,122 @@
+"""Next states that a log does not write down: the state of the following row of the same episode.
+
+The last row of an episode that goes on has no following row, and so no next state: it is dropped. That is harmless where the log
+was cut off for reasons that do not depend on what would have come next, and only there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..validation import BoolArray, FloatArray, IntArray, row_keys
+
+FEWEST_LINKS = 10
+"""With fewer rows that have another one behind them nothing is said of their order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Following:
+    """Of every row, the following row of its episode.
+
+    Attributes
+    ----------
+    next_row : array (n,) of int
+        Its number; that of the row itself where there is none.
+    known : array (n,) of bool
+        Where there is one.
+    """
+
+    next_row: IntArray
+    known: BoolArray
+
+    @classmethod
+    def of(cls, episodes: ArrayLike) -> Following:
+        """Rows in the order of generation; those of different episodes may stand between each other."""
+        labels = np.unique(np.asarray(episodes), return_inverse=True)[1].reshape(-1)
+        order = np.argsort(labels, kind="stable")
+        next_row, known = np.arange(len(labels)), np.zeros(len(labels), dtype=bool)
+        same = labels[order[1:]] == labels[order[:-1]]
+        next_row[order[:-1][same]] = order[1:][same]
+        known[order[:-1][same]] = True
+        return cls(next_row, known)
+
+    def kept(self, terminated: BoolArray) -> BoolArray:
+        """Rows that can be used: those with a following row, and those that end their episode."""
+        return np.asarray(self.known | terminated)
+
+    def refuse_after_the_end(self, terminated: BoolArray, row: Callable[[int], str]) -> None:
+        """Raise where an episode goes on behind a row that ends it."""
+        wrong = self.known & terminated
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"An episode must end where it is terminated. {row(first).capitalize()} is terminated, and its episode goes on "
+                f"in {row(int(self.next_row[first]))}: give every episode a label of its own."
+            )
+
+    def refuse_steps(self, steps: FloatArray, row: Callable[[int], str]) -> None:
+        """Raise where rows of an episode are not in the order of their steps, or one is missing between them."""
+        behind = np.flatnonzero(self.known)
+        if not len(behind):
+            return
+        jumps = steps[self.next_row[behind]] - steps[behind]
+        values, counts = np.unique(jumps[jumps > 0], return_counts=True)
+        usual = float(values[np.argmax(counts)]) if len(values) else 1.0
+        wrong = jumps != usual
+        if wrong.any():
+            first = int(behind[np.argmax(wrong)])
+            after = int(self.next_row[first])
+            what = "a row is missing between them" if steps[after] > steps[first] else "sort the rows by episode and step"
+            raise InvalidInput(
+                f"Rows of an episode must follow each other without gaps. `step` goes from {steps[first]:g} in {row(first)} to "
+                f"{steps[after]:g} in {row(after)}: {what}, or give columns of next states."
+            )
+
+
+def order_finding(
+    states: FloatArray, next_states: FloatArray, terminated: BoolArray, episodes: IntArray
+) -> tuple[bool, str] | None:
+    """Whether rows stand in the order of generation, as far as their states show it.
+
+    Returns
+    -------
+    tuple or None
+        None where next states are mostly the states of the following rows, or nobody can tell. Else whether the rows are shuffled
+        for certain (their next states are states of *other* rows of the episode), and a sentence.
+    """
+    following = Following.of(episodes)
+    behind = np.flatnonzero(following.known & ~terminated)
+    if len(behind) < FEWEST_LINKS:
+        return None
+    here, there = row_keys(states), row_keys(next_states)
+    follows = int((there[behind] == here[following.next_row[behind]]).sum())
+    if 2 * follows >= len(behind):
+        return None
+    # As multisets: every next state of an episode, but for the last one, is the state of one row of it, and of no second one.
+    found = _in_common(states, next_states[~terminated], episodes, episodes[~terminated])
+    seen = f"Only {follows} of {len(behind)} rows within episodes end where the following row starts"
+    if found >= following.known.sum():
+        return True, (
+            f"{seen}, but {found} end where another row of the episode does: the rows are shuffled. Sort them by episode and "
+            "time; without their order nothing is guaranteed"
+        )
+    return False, (
+        f"{seen}: rows may be missing or shuffled, or `state` and `next_state` be in different units. What is guaranteed needs "
+        "all rows in the order of generation"
+    )
+
+
+def _in_common(states: FloatArray, next_states: FloatArray, of_states: IntArray, of_next: IntArray) -> int:
+    """How many next states have a row of their own in their episode."""
+    here = row_keys(np.column_stack([of_states.astype(np.float64), states]))
+    there = row_keys(np.column_stack([of_next.astype(np.float64), next_states]))
+    keys, group = np.unique(np.concatenate([here, there]), return_inverse=True)
+    group = group.reshape(-1)
+    counts_here = np.bincount(group[: len(here)], minlength=len(keys))
+    counts_there = np.bincount(group[len(here) :], minlength=len(keys))
+    return int(np.minimum(counts_here, counts_there).sum())

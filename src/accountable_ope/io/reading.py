@@ -1,0 +1,460 @@
+"""Transitions, start states and tabulated policies from Parquet and CSV files, or from any other source of columns.
+
+A vector column `state` is either one list column or numbered columns `state_0`, `state_1`, ...; the same for `action`,
+`next_state` and the target policy's probabilities. A whole-number `action` column indexes a finite action set.
+
+    state  action  reward  next_state  [terminated]  [episode]  [behavior_probability]
+           [target_probability]  [next_target_probability]  [q]  [next_q]
+    state  [weight]  [target_probability]  [q]                                                                (start states)
+
+Where no column is called `state`, those that begin with `state_` are the state, and `columns` may name any others. A target
+policy without chance may stand in `target_action` and `next_target_action` instead of probabilities. Without a column of next
+states those are the states of the following rows of the same episode (`following`).
+
+An existing estimate of Q may stand in `q` (at the state and action) and `next_q` (at the next state, averaged over the target
+policy); in a file of start states, `q` is averaged over the target policy.
+
+Other columns are listed as not used, names of other tools are read and reported, and names that may mean one of these are
+refused: see `columns`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import checked
+from ..errors import InvalidFile, InvalidInput
+from ..problem.transitions import LOGGED, StartStates, Transitions
+from ..validation import BoolArray, FloatArray, IntArray, plural
+from .columns import (
+    ACTION_AT_NEXT,
+    ACTION_AT_STATE,
+    AT_NEXT,
+    AT_STATE,
+    ESTIMATE,
+    LOG,
+    POLICY,
+    STARTS,
+    STEP,
+    ColumnNames,
+    FileColumns,
+    has_column,
+)
+from .following import Following, order_finding
+from .sources import Source, open_source
+from .table import Table
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class TransitionFile:
+    """A file of transitions, with the target policy's probabilities and an estimate of Q where it has those columns.
+
+    Attributes
+    ----------
+    data : Transitions
+    at_state, at_next : array (n, actions) or None
+        The target policy's probabilities at the states and at the next states.
+    q, next_q : array (n, 1) or None
+        An existing estimate at the rows, and at the next states averaged over the target policy.
+    columns : FileColumns
+        Which columns were read under another name, which were not used, and which rows were dropped.
+    by_action : bool
+        Whether the policy was given as the action that it takes: then there may be more actions than its rows show.
+    """
+
+    data: Transitions
+    at_state: FloatArray | None
+    at_next: FloatArray | None
+    q: FloatArray | None
+    next_q: FloatArray | None
+    columns: FileColumns
+    by_action: bool = False
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class StartFile:
+    """A file of start states, with the target policy's probabilities and an estimate of Q where it has those columns.
+
+    Attributes
+    ----------
+    starts : StartStates
+    at_state : array (n, actions) or None
+        The target policy's probabilities.
+    q : array (n, 1) or None
+        An existing estimate, averaged over the target policy.
+    columns : FileColumns or None
+        Which columns were read under another name, and which were not used; None where the states come from elsewhere.
+    by_action : bool
+        Whether the policy was given as the action that it takes: then there may be more actions than its rows show.
+    """
+
+    starts: StartStates
+    at_state: FloatArray | None
+    q: FloatArray | None = None
+    columns: FileColumns | None = None
+    by_action: bool = False
+
+
+@checked
+def load_transitions(
+    path: str | os.PathLike[str], ignore: str | Sequence[str] = (), columns: ColumnNames | None = None
+) -> Transitions:
+    """The transitions of a Parquet or CSV file; rows must be in the order of generation.
+
+    Parameters
+    ----------
+    path : path
+        A file with the columns `state`, `action`, `reward`, `next_state` and, where known, `terminated`, `episode` and
+        `behavior_probability`. Where there is no `next_state`, it is the state of the following row of the same episode, and the
+        last rows of episodes that go on are dropped.
+    ignore : sequence of str
+        Columns that are treated as if they were not there, such as one whose name is refused since it may mean another.
+    columns : mapping, optional
+        Which columns are which, where their names do not say: `{"state": ["age", "dose"], "episode": "patient"}`.
+
+    Returns
+    -------
+    Transitions
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such file, its columns are no transitions, or a name may mean one of these.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import Transitions, load_transitions, save_transitions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.parquet"
+    ...     save_transitions(Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]], episodes=[0, 1]), path)
+    ...     load_transitions(path)
+    Transitions(2 rows, 2 episodes, 1-d states, 0 terminated)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.csv"
+    ...     _ = path.write_text("patient,age,action,reward,terminated\\n7,61,0,0.5,no\\n7,62,1,0,no\\n7,63,0,1,yes\\n")
+    ...     load_transitions(path, columns={"state": "age", "episode": "patient"}).next_states.tolist()
+    [[62.0], [63.0], [63.0]]
+    """
+    return read_transition_file(path, ignore, columns, policy=False, estimate=False).data
+
+
+@checked
+def read_transition_file(
+    path: str | os.PathLike[str],
+    ignore: str | Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    *,
+    policy: bool = True,
+    estimate: bool = True,
+) -> TransitionFile:
+    """All that a file of transitions holds, and how its columns were read.
+
+    Parameters
+    ----------
+    path : path
+        A file in Parquet, or in CSV where its name ends in .csv or .csv.gz.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    columns : mapping, optional
+        Which columns are which, where their names do not say.
+    policy : bool
+        Whether to read the target policy's probabilities.
+    estimate : bool
+        Whether to read an existing estimate of Q.
+
+    Returns
+    -------
+    TransitionFile
+
+    Raises
+    ------
+    InvalidFile
+        As `load_transitions`, and where probabilities are none or do not fit the actions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from accountable_ope.io import read_transition_file
+    >>> rows = {"obs": [0.0, 1.0], "action": [0, 1], "reward": [0.5, 0.0], "next_state": [1.0, 0.0], "hour": [7, 8]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.parquet"
+    ...     pq.write_table(pa.table(rows), path)
+    ...     columns = read_transition_file(path).columns
+    >>> columns.aliases, columns.unused
+    ((('obs', 'state'),), ('hour',))
+    """
+    return read_log(open_source(path), ignore, columns, policy=policy, estimate=estimate)
+
+
+def read_log(
+    source: Source,
+    ignore: str | Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    *,
+    policy: bool = True,
+    estimate: bool = True,
+) -> TransitionFile:
+    """As `read_transition_file`, from any source of columns, such as a data frame as an Arrow table."""
+    left = [name for name in source.names if name not in ((ignore,) if isinstance(ignore, str) else ignore)]
+    known = LOG if has_column(left, "next_state", columns) else (*LOG, STEP)
+    table = Table(source, known, _wanted(known, policy, estimate), ignore, columns)
+    try:
+        return _log(table)
+    except InvalidFile:
+        raise  # names the file already
+    except InvalidInput as error:
+        raise InvalidFile(f"{table.name}: {error}") from error
+
+
+def _log(table: Table) -> TransitionFile:
+    states, ended = table.required("state"), table.flags("terminated")
+    actions, rewards = table.actions("action"), table.required("reward")
+    if actions is None:
+        raise table.missing("action")
+    labels = table.optional("episode", text=True)
+    following = None if table.has("next_state") else _following(table, ended, labels)
+    if following is None:
+        next_states = table.where_used("next_state", np.full(len(table), True) if ended is None else _is_false(ended, len(table)))
+    else:
+        next_states = states[following.next_row]
+    # All rows first: messages then name rows of the file.
+    data = Transitions(states, actions, rewards, next_states, ended, labels, table.optional(LOGGED))
+    live = ~data.terminated  # what stands at the next state of other rows is not used
+    given = _policy(table, data, live)
+    at_state, at_next = given.at_state, given.at_next
+    q, next_q = table.numbers("q"), table.numbers("next_q", live)
+    if following is None:
+        _check_order(table, data)
+        return TransitionFile(data, at_state, at_next, q, next_q, table.columns, given.by_action)
+    if at_next is None and at_state is not None:
+        at_next = at_state[following.next_row]
+    kept = following.kept(data.terminated)
+    if kept.sum() < 2:
+        raise InvalidInput("At most one row has a next state: every other one is the last of an episode that goes on.")
+    _say_formed(table, data, kept)
+    at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
+    return TransitionFile(data.rows(kept), at_state, at_next, q, next_q, table.columns, given.by_action)
+
+
+def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
+    """Where an episode goes on; flags that are none are refused later, so that they count as such here."""
+    return np.asarray(flags != 1) if flags.shape == (rows,) else np.full(rows, True)
+
+
+def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | None) -> Following:
+    """Of every row the following one, which holds its next state."""
+    if labels is None:
+        raise InvalidFile(
+            f"{table.name} has no column `next_state` (nor `next_state_0`), and no `episode` by which the next state could be "
+            "taken from the following row. Give one of them (--column episode=NAME)."
+        )
+    following = Following.of(labels)
+    if ended is not None:
+        following.refuse_after_the_end(~_is_false(ended, len(table)), table.row)
+    steps = table.numbers(STEP)
+    if steps is not None:
+        following.refuse_steps(steps[:, 0], table.row)
+    return following
+
+
+def _say_formed(table: Table, data: Transitions, kept: BoolArray) -> None:
+    dropped = int((~kept).sum())
+    table.remark("Next states are the states of the following rows of each episode")
+    if dropped:
+        all_of_them = ": no row is terminated" if not data.terminated.any() else ""
+        rows, episodes = (plural(dropped, "row", "rows"), plural(dropped, "an episode that goes", "episodes that go"))
+        table.remark(
+            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is assumed that where "
+            "the log ends does not depend on what would have come next"
+        )
+
+
+def _check_order(table: Table, data: Transitions) -> None:
+    if data.episodes is None:
+        return
+    finding = order_finding(data.states, data.next_states, data.terminated, data.episodes)
+    if finding is None:
+        return
+    shuffled, sentence = finding
+    if shuffled:
+        raise InvalidInput(f"{sentence}.")
+    table.remark(sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The target policy as it stands in columns."""
+
+    at_state: FloatArray | None
+    at_next: FloatArray | None
+    by_action: bool = False
+
+
+def _policy(table: Table, data: Transitions, live: BoolArray) -> _Given:
+    """Probabilities, or the action that is taken as a probability of one."""
+    at_state, at_next = table.probabilities(AT_STATE), table.probabilities(AT_NEXT, live)
+    here, there = table.indices(ACTION_AT_STATE), table.indices(ACTION_AT_NEXT, live)
+    for given, chosen, one, other in (
+        (at_state, here, AT_STATE, ACTION_AT_STATE),
+        (at_next, there, AT_NEXT, ACTION_AT_NEXT),
+    ):
+        if given is not None and chosen is not None:
+            raise InvalidFile(f"{table.name} has columns `{one}` and `{other}`: give the policy in one of them.")
+    if (here is not None or there is not None) and not data.finite_actions:
+        raise InvalidFile(f"{table.name}: `{ACTION_AT_STATE}` goes with a column `action` of whole numbers.")
+    if here is not None or there is not None:
+        known = [each for each in (here, there, data.actions) if each is not None]
+        actions = max(int(each.max()) for each in known) + 1
+        actions = max([actions, *(each.shape[1] for each in (at_state, at_next) if each is not None)])
+        at_state = at_state if here is None else one_hot(here, actions)
+        at_next = at_next if there is None else one_hot(there, actions)
+    for values, column in ((at_next, AT_NEXT), (at_state, AT_STATE)):
+        _check_actions(table, data, values, column)
+    if at_state is not None and at_next is not None and at_state.shape[1] != at_next.shape[1]:
+        raise InvalidFile(
+            f"{table.name}: columns `{AT_STATE}` and `{AT_NEXT}` must have a probability for every action. They have "
+            f"{at_state.shape[1]} and {at_next.shape[1]}."
+        )
+    return _Given(at_state, at_next, here is not None or there is not None)
+
+
+def one_hot(actions: IntArray, count: int) -> FloatArray:
+    """A probability of one for the action that is taken."""
+    found = np.zeros((len(actions), count))
+    found[np.arange(len(actions)), actions] = 1.0
+    return found
+
+
+@checked
+def load_starts(
+    path: str | os.PathLike[str],
+    exact: bool = True,
+    ignore: str | Sequence[str] = (),
+    columns: ColumnNames | None = None,
+) -> StartStates:
+    """The start states of a Parquet or CSV file.
+
+    Parameters
+    ----------
+    path : path
+        A file with the column `state` and, where they differ, `weight`.
+    exact : bool
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    columns : mapping, optional
+        Which columns are which, where their names do not say.
+
+    Returns
+    -------
+    StartStates
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such file, its columns are no start states, or a name may mean one of these.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from accountable_ope import StartStates, load_starts, save_starts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "starts.parquet"
+    ...     save_starts(StartStates([[0.0], [1.0]], exact=False), path)
+    ...     load_starts(path, exact=False)
+    StartStates(2 rows, i.i.d. sample)
+    """
+    return read_start_file(path, exact, ignore, columns, policy=False, estimate=False).starts
+
+
+@checked
+def read_start_file(
+    path: str | os.PathLike[str],
+    exact: bool = True,
+    ignore: str | Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    *,
+    policy: bool = True,
+    estimate: bool = True,
+) -> StartFile:
+    """All that a file of start states holds, and how its columns were read.
+
+    Parameters
+    ----------
+    path : path
+    exact : bool
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    columns : mapping, optional
+        Which columns are which, where their names do not say.
+    policy : bool
+        Whether to read the target policy's probabilities.
+    estimate : bool
+        Whether to read an existing estimate of Q.
+
+    Returns
+    -------
+    StartFile
+
+    Raises
+    ------
+    InvalidFile
+        As `load_starts`, and where probabilities are none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from accountable_ope.io import read_start_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "starts.parquet"
+    ...     pq.write_table(pa.table({"state": [0.0, 1.0], "weight": [1, 3], "ward": ["a", "b"]}), path)
+    ...     read_start_file(path).columns.unused
+    ('ward',)
+    """
+    table = Table(open_source(path), STARTS, _wanted(STARTS, policy, estimate), ignore, columns)
+    try:
+        starts = StartStates(table.required("state"), table.optional("weight"), exact)
+    except InvalidFile:
+        raise  # names the file already
+    except InvalidInput as error:
+        raise InvalidFile(f"{table.name}: {error}") from error
+    at_state, chosen = table.probabilities(AT_STATE), table.indices(ACTION_AT_STATE)
+    if at_state is not None and chosen is not None:
+        raise InvalidFile(f"{table.name} has columns `{AT_STATE}` and `{ACTION_AT_STATE}`: give the policy in one of them.")
+    if chosen is not None:
+        at_state = one_hot(chosen, int(chosen.max()) + 1)
+    return StartFile(starts, at_state, table.numbers("q"), table.columns, chosen is not None)
+
+
+def _wanted(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:
+    return [name for name in known if (policy or name not in POLICY) and (estimate or name not in ESTIMATE)]
+
+
+def _check_actions(table: Table, data: Transitions, probabilities: FloatArray | None, column: str) -> None:
+    """Every logged action has a probability."""
+    if probabilities is None or not data.finite_actions:
+        return
+    actions = probabilities.shape[1]
+    beyond = data.actions >= actions
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise InvalidFile(
+            f"{table.name}: `actions` has index {int(data.actions[row])} in {table.row(row)}, but `{column}` has probabilities "
+            f"of {actions} actions (0 to {actions - 1})."
+        )

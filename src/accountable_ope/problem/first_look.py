@@ -1,0 +1,113 @@
+"""What a look at data, start states and policy shows before any statistics: other units, actions that nobody took, unlike scales.
+
+Nothing here enters a bound. It refuses, or remarks on, what is probably a mistake of whoever put the files together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .policy import Policy
+from .transitions import StartStates, Transitions
+
+FAR = 10.0
+"""Start states that all lie this many ranges of the logged states away are in other units."""
+
+OUTSIDE = 1.0
+"""Some start states that lie this many ranges away deserve a remark."""
+
+UNLIKE = 1e3
+"""Scales of columns that differ by this factor are not served by one bandwidth."""
+
+LEAST_SHARE = 1e-6
+"""An action that the target policy takes less often than that is not worth a word."""
+
+
+def refuse_other_units(data: Transitions, starts: StartStates) -> None:
+    """Raise where all start states lie so far from the logged states that they must be in other units.
+
+    Raises
+    ------
+    InvalidInput
+        Names the column, and both ranges.
+    """
+    for column, away in _away(data, starts):
+        if away.min() > FAR:
+            raise InvalidInput(
+                f"All start states lie far outside of the logged states: column {column} of the state "
+                f"{_ranges(data, starts, column)}. Bring both to the same units and scale."
+            )
+
+
+def first_look(data: Transitions, starts: StartStates, policy: Policy, *, one_bandwidth: bool = False) -> tuple[str, ...]:
+    """Sentences on what is probably not meant.
+
+    one_bandwidth: whether one bandwidth serves all columns of the state.
+    """
+    return (*_outside(data, starts), *_never_logged(data, starts, policy), *(_unlike(data) if one_bandwidth else ()))
+
+
+def _outside(data: Transitions, starts: StartStates) -> Iterator[str]:
+    for column, away in _away(data, starts):
+        beyond = int((away > OUTSIDE).sum())
+        if beyond:
+            yield (
+                f"{beyond} of {len(starts)} start states lie far outside of the logged states: column {column} of the state "
+                f"{_ranges(data, starts, column)}. What happens there was not logged"
+            )
+            return
+
+
+def _away(data: Transitions, starts: StartStates) -> Iterator[tuple[int, np.ndarray]]:
+    """Of every column that varies, how many ranges of the logged states every start state lies outside of them."""
+    seen = np.concatenate([data.states, data.next_states[~data.terminated]])
+    if starts.states.shape[1] != seen.shape[1]:
+        return  # refused elsewhere
+    lows, highs = seen.min(axis=0), seen.max(axis=0)
+    for column in np.flatnonzero(highs > lows):
+        low, high, asked = lows[column], highs[column], starts.states[:, column]
+        yield int(column), np.maximum(low - asked, asked - high) / (high - low)
+
+
+def _ranges(data: Transitions, starts: StartStates, column: int) -> str:
+    asked, seen = starts.states[:, column], data.states[:, column]
+    return f"goes from {asked.min():.4g} to {asked.max():.4g} there, and from {seen.min():.4g} to {seen.max():.4g} in the log"
+
+
+def _never_logged(data: Transitions, starts: StartStates, policy: Policy) -> Iterator[str]:
+    vectors = policy.action_vectors
+    if vectors is None or not data.finite_actions:
+        return
+    missing = np.setdiff1d(np.arange(len(vectors)), np.unique(data.actions))
+    if not len(missing):
+        return
+    states = np.concatenate([data.next_states[~data.terminated], starts.states])
+    shares = {branch.action: float(branch.weights.mean()) for branch in policy.branches(states)}
+    for action in missing:
+        if shares.get(int(action), 0.0) > LEAST_SHARE:
+            share = _percent(shares[int(action)])
+            yield (
+                f"The target policy takes action {action} ({share} of the time at the logged states), and no row has it: "
+                "what follows on it is not in the data, and only what is assumed speaks of it"
+            )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.995 else "nearly all"
+
+
+def _unlike(data: Transitions) -> Iterator[str]:
+    spread = data.states.std(axis=0)
+    moving = np.flatnonzero(spread > 1e-12 * np.abs(data.states).max(axis=0))
+    if len(moving) < 2:
+        return
+    small, large = moving[np.argmin(spread[moving])], moving[np.argmax(spread[moving])]
+    if spread[large] >= UNLIKE * spread[small]:
+        yield (
+            f"Columns of the state have unlike scales (standard deviation {spread[small]:.3g} in column {small}, "
+            f"{spread[large]:.3g} in column {large}), and one bandwidth serves all. Scale them, or name no class: what is "
+            "chosen then scales every column"
+        )
