@@ -14,7 +14,7 @@ import numpy as np
 from ..classes.tree_values import TreeValues, leaves_of
 from ..problem.policy import Policy
 from ..problem.problem import Experience
-from ..validation import FloatArray, IntArray
+from ..validation import BoolArray, FloatArray, IntArray
 
 TREES, TRIES, FEWEST_IN_LEAF, LEVELS = 40, 12, 3, 10
 ROUNDS, SWEEPS = 3, 60
@@ -42,16 +42,15 @@ def fitted_trees(experience: Experience, seed: int) -> TreeValues:
         here, after = grown.leaves(x), [(grown.leaves(points), weights) for points, weights in ahead]
         values, q_next = _swept(grown, here, after, data.rewards, experience.discount, q_next)
     found = np.take_along_axis(values, here, axis=1).mean(axis=0)
-    scale = float(found.std())
-    return TreeValues(
-        grown.column, grown.child, grown.threshold, values, float(found.mean()), scale if scale > 1e-12 * np.abs(found).max() else 1.0
-    )
+    center, scale = float(found.mean()), float(found.std())
+    scale = scale if scale > 1e-12 * np.abs(found).max() else 1.0
+    return TreeValues(grown.column, grown.child, grown.threshold, values, center, scale)
 
 
-def _ahead(states: FloatArray, live: FloatArray, policy: Policy) -> list[tuple[FloatArray, FloatArray]]:
+def _ahead(states: FloatArray, live: BoolArray, policy: Policy) -> list[tuple[FloatArray, FloatArray]]:
     """Points of every branch of the policy at the next states, with their weights, 0 where the episode ended."""
     return [
-        (np.concatenate([states, branch.actions], axis=1), branch.weights * np.asarray(live, dtype=np.float64))
+        (np.concatenate([states, branch.actions], axis=1), np.where(live, branch.weights, 0.0))
         for branch in policy.branches(states)
     ]
 
@@ -79,7 +78,7 @@ def _swept(
 
 def grow(points: FloatArray, target: FloatArray, rng: np.random.Generator) -> Grown:
     """`TREES` trees of at most `LEVELS` levels, all of them a level at a time."""
-    n, d = points.shape
+    n = len(points)
     nodes = 2 ** (LEVELS + 1) - 1
     column, child = np.zeros((TREES, nodes), dtype=np.int64), np.zeros((TREES, nodes), dtype=np.int64)
     threshold, used = np.zeros((TREES, nodes)), np.ones(TREES, dtype=np.int64)

@@ -18,6 +18,7 @@ from ..problem.statements import Statement, remark
 from ..problem.transitions import Transitions
 from ..radii.premises import Choice
 from ..validation import FloatArray
+from .judging import Judged, table_words
 
 
 class ClassKind(Enum):
@@ -25,7 +26,10 @@ class ClassKind(Enum):
 
     TABLE = "the states are few, so every state and action has a coefficient of its own"
     NEURAL = "the hidden layers of a network, trained on the kernel loss"
-    FOURIER = "random cosines for every action (torch, which trains better ones, is not installed or rows are few)"
+    FOURIER = "random cosines for every action"
+    PRODUCTS = "products of the columns of the state for every action"
+    TILES = "tiles of the states for every action"
+    GIVEN = "the given estimate"
     NONE = "nothing that could decide a value was logged"
 
 
@@ -83,10 +87,10 @@ class Recipe:
         phi in units of values.
     ball : Ball or None
         How near Q is asserted to be to the estimate.
-    ridge : float
-        Of the fit.
-    held_out : float
-        Its held-out loss in standard deviations.
+    candidates : tuple of Judged
+        The classes that were tried, and which one was chosen; empty for a table, which needs no rival.
+    judged_by : int
+        How many of the earlier rows, the last ones, judged the candidates.
 
     Examples
     --------
@@ -110,11 +114,21 @@ class Recipe:
     estimate: LinearQ | None = None
     whitened: WhitenedFeatures | None = None
     ball: Ball | None = None
-    ridge: float = float("nan")
-    held_out: float = float("nan")
+    candidates: tuple[Judged, ...] = ()
+    judged_by: int = 0
 
     def __repr__(self) -> str:
         return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
+
+    @property
+    def ridge(self) -> float:
+        """Of the fit; NaN where there is none."""
+        return next((each.ridge for each in self.candidates if each.chosen), float("nan"))
+
+    @property
+    def held_out(self) -> float:
+        """The held-out loss of the class in units of what chance alone gives; NaN where there is none."""
+        return next((each.in_deviations for each in self.candidates if each.chosen), float("nan"))
 
     @property
     def norm_bound(self) -> float | None:
@@ -170,6 +184,8 @@ class Recipe:
             return (remark("never-logged", text),)
         if self.ball is not None and self.estimate is not None:
             found.append(_estimate_words(self, self.ball))
+        if self.candidates:
+            found.append(table_words(self.candidates, self.judged_by))
         return tuple(found)
 
 
