@@ -60,7 +60,7 @@ Mixture = tuple[Part, ...]
 WITH_A_NETWORK: tuple[Mixture, ...] = (
     (Part.NETWORK,),
     (Part.NETWORK, Part.TREES),
-    (Part.NETWORK, Part.COSINES),
+    (Part.NETWORK, Part.FEWER),
 )
 WITHOUT: tuple[Mixture, ...] = (
     (Part.COSINES,),

@@ -16,8 +16,10 @@ from ..problem.policy import Policy
 from ..problem.problem import Experience
 from ..validation import BoolArray, FloatArray, IntArray
 
-TREES, TRIES, FEWEST_IN_LEAF, LEVELS = 40, 12, 3, 10
-ROUNDS, SWEEPS = 3, 60
+TREES, TRIES, FEWEST_IN_LEAF, LEVELS = 20, 10, 3, 9
+ROUNDS, SWEEPS = 2, 60
+CLEARLY = 1 + 1e-9
+"""A split must be better by this factor: rounding decides nothing, so that units of a state do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ def _swept(
 def grow(points: FloatArray, target: FloatArray, rng: np.random.Generator) -> Grown:
     """`TREES` trees of at most `LEVELS` levels, all of them a level at a time."""
     n = len(points)
-    nodes = 2 ** (LEVELS + 1) - 1
+    nodes = min(2 ** (LEVELS + 1) - 1, 2 * (n // FEWEST_IN_LEAF) + 1)
     column, child = np.zeros((TREES, nodes), dtype=np.int64), np.zeros((TREES, nodes), dtype=np.int64)
     threshold, used = np.zeros((TREES, nodes)), np.ones(TREES, dtype=np.int64)
     where = np.zeros((TREES, n), dtype=np.int64)
@@ -134,6 +136,6 @@ def _best_splits(
         fits = long & (few >= FEWEST_IN_LEAF) & (right >= FEWEST_IN_LEAF)
         gain = np.where(fits, sums**2 / np.maximum(few, 1) + (totals - sums) ** 2 / np.maximum(right, 1), 0.0)
         gain = np.where(fits, gain - totals**2 / np.maximum(counts, 1), 0.0)
-        better = gain > np.maximum(best, 1e-12)
+        better = gain > np.maximum(CLEARLY * best, 1e-12)
         best[better], column[better], cut[better] = gain[better], tried[better], at[better]
     return best.reshape(shape), column.reshape(shape), cut.reshape(shape)

@@ -71,16 +71,24 @@ class Judged:
         return cls(name, columns, misfit, noise, found.loss, found.deviation, found.chance, found.ridge)
 
 
-RULE = "Of those within one standard deviation of the least, the one with fewest columns is chosen."
+ENOUGH = 40
+"""To have fewer columns than these is no merit: rows held out are few, and the rows of the bound will see what they cannot."""
+
+RULE = (
+    f"Of those within one standard deviation of the least, the one with fewest columns is chosen, if it has {ENOUGH} of them or as "
+    "many as the least."
+)
 
 
 def choose(judged: Sequence[Judged]) -> tuple[Judged, ...]:
     """The table with one row marked: of those within one standard deviation of the least loss, the one with fewest columns.
 
-    The deviation is that of the least loss. Between equally many columns the smaller loss decides, then the order of the table.
+    The deviation is that of the least loss. Fewer than `ENOUGH` columns are not preferred to those of the least loss. Between
+    equally many columns the smaller loss decides, then the order of the table.
     """
     least = min(judged, key=lambda each: each.loss)
-    near = [index for index, each in enumerate(judged) if each.loss <= least.loss + least.deviation]
+    fewest, most = min(ENOUGH, least.columns), least.loss + least.deviation
+    near = [index for index, each in enumerate(judged) if each.loss <= most and each.columns >= fewest]
     best = min(near, key=lambda index: (judged[index].columns, judged[index].loss, index))
     return tuple(replace(each, chosen=index == best) for index, each in enumerate(judged))
 
