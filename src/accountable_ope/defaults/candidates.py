@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -114,6 +115,11 @@ class Workshop:
             leading = Part.NETWORK if self.network else Part.FEWER
             listed += [(Part.GIVEN,), (leading, Part.GIVEN)]
         return tuple(each for each in listed if all(self._possible(part) for part in each))
+
+    def train(self, mixtures: Sequence[Mixture]) -> None:
+        """The network that some of them need: it takes seconds, and whoever waits is told what for."""
+        if any(Part.NETWORK in each for each in mixtures):
+            _ = self._trained
 
     def features(self, mixture: Mixture, *, judging: bool) -> FeatureMap:
         """A mixture as one feature map."""

@@ -118,6 +118,7 @@ def choose_recipe(
     trains = trains_networks(early) if neural is None else neural
     workshop = Workshop(early, scaling, trains, given, stage("training features") if trains else None)
     tried = _named(workshop.mixtures(), candidates)
+    workshop.train(tried)
     judge = Judge.of(scaling.kernel(), early.points, workshop.first)
     stage("comparing classes")
     judged = choose([_judged(workshop, judge, each, span) for each in tried])

@@ -75,8 +75,8 @@ ENOUGH = 40
 """To have fewer columns than these is no merit: rows held out are few, and the rows of the bound will see what they cannot."""
 
 RULE = (
-    f"Of those within one standard deviation of the least, the one with fewest columns is chosen, if it has {ENOUGH} of them or as "
-    "many as the least."
+    f"Of those within one standard deviation of the least, the one with fewest columns is chosen, {ENOUGH} at least or as many as "
+    "the least has."
 )
 
 
