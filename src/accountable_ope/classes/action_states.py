@@ -18,8 +18,9 @@ from ..validation import FloatArray, IntArray, frozen, matrix, positive, vector,
 class ActionProducts:
     """phi(s, a) = e_a (x) [products of up to `degree` of u_1, ..., u_d], u = tanh((s - center) / scale), e_a one-hot.
 
-    Smooth functions of the state for every action: few columns, and bounded, so that a state far away does not decide a fit. With
-    no actions, points are taken as a whole.
+    Smooth functions of the state for every action: few columns, and bounded, so that a state far away does not decide a fit. The
+    first column, the constant of the first action, is left out: with the others it would make the intercept once more. With no
+    actions, points are taken as a whole.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ class ActionProducts:
     >>> import numpy as np
     >>> from accountable_ope.classes import ActionProducts
     >>> features = ActionProducts(np.zeros(2), np.ones(2), 2, np.eye(3))
-    >>> features.dimension, features(np.array([[0.0, 0.0, 0.0, 1.0, 0.0]]))[0, 6]
-    (18, 1.0)
+    >>> features.dimension, features(np.array([[0.0, 0.0, 0.0, 1.0, 0.0]]))[0, 5]
+    (17, 1.0)
     """
 
     center: FloatArray
@@ -66,7 +67,7 @@ class ActionProducts:
 
     @property
     def dimension(self) -> int:
-        return self.products * (1 if self.actions is None else len(self.actions))
+        return self.products * (1 if self.actions is None else len(self.actions)) - 1
 
     @property
     def diameter(self) -> float:
@@ -79,7 +80,7 @@ class ActionProducts:
         columns = [np.ones(len(points))]
         for degree in range(1, self.degree + 1):
             columns += [u[:, list(which)].prod(axis=1) for which in combinations_with_replacement(range(u.shape[1]), degree)]
-        return _placed(np.stack(columns, axis=1), taken, 1 if self.actions is None else len(self.actions))
+        return _placed(np.stack(columns, axis=1), taken, 1 if self.actions is None else len(self.actions))[:, 1:]
 
 
 @checked

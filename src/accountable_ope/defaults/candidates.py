@@ -112,8 +112,8 @@ class Workshop:
         """What is tried, those left out for which there are too few rows."""
         listed = [*(WITH_A_NETWORK if self.network else ()), *WITHOUT]
         if self.given is not None:
-            leading = Part.NETWORK if self.network else Part.FEWER
-            listed += [(Part.GIVEN,), (leading, Part.GIVEN)]
+            listed += [(Part.NETWORK, Part.GIVEN)] if self.network else []
+            listed += [(Part.FEWER, Part.GIVEN)]
         return tuple(each for each in listed if all(self._possible(part) for part in each))
 
     def train(self, mixtures: Sequence[Mixture]) -> None:
@@ -124,7 +124,7 @@ class Workshop:
     def features(self, mixture: Mixture, *, judging: bool) -> FeatureMap:
         """A mixture as one feature map."""
         parts = tuple(self._made(part, judging=judging) for part in mixture)
-        return parts[0] if len(parts) == 1 and not isinstance(parts[0], GivenValues) else JoinedFeatures(parts)
+        return parts[0] if len(parts) == 1 else JoinedFeatures(parts)
 
     def _possible(self, part: Part) -> bool:
         rows, dimension = len(self.early.data), self.early.data.states.shape[1]

@@ -125,7 +125,8 @@ def choose_recipe(
     best = next(index for index, each in enumerate(judged) if each.chosen)
     stage("fitting")
     features = workshop.features(tried[best], judging=False)
-    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged)
+    ridge = judge.ridge(_plain_system(early, workshop.features(tried[best], judging=True)))
+    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged, ridge=ridge)
     return _around_a_fit(early, found, judge, within, span)
 
 
@@ -146,7 +147,7 @@ def _named(mixtures: tuple[Mixture, ...], names: Sequence[str] | None) -> tuple[
 def _kind(mixture: Mixture) -> ClassKind:
     """By the part that has most of the columns."""
     kinds = {Part.NETWORK: ClassKind.NEURAL, Part.PRODUCTS: ClassKind.PRODUCTS, Part.TILES: ClassKind.TILES}
-    return ClassKind.GIVEN if mixture == (Part.GIVEN,) else kinds.get(mixture[0], ClassKind.FOURIER)
+    return kinds.get(mixture[0], ClassKind.FOURIER)
 
 
 def _judged(workshop: Workshop, judge: Judge, mixture: Mixture, span: float) -> Judged:
@@ -158,8 +159,7 @@ def _judged(workshop: Workshop, judge: Judge, mixture: Mixture, span: float) -> 
 def _around_a_fit(early: EarlyRows, found: Recipe, judge: Judge, within: float, span: float) -> Recipe:
     white = whiten(found.features, early.points)
     system, pointed = _system(early, white)
-    chosen = next(each for each in found.candidates if each.chosen)
-    theta = judge.fit(_plain_system(early, found.features), chosen.ridge)
+    theta = judge.fit(_plain_system(early, found.features), found.ridge)
     overlap = largest_weight(system, found.kernel) if pointed else math.nan
     enlarged = max(1.0, overlap / POOR_OVERLAP) if pointed else 1.0
     return replace(

@@ -7,7 +7,7 @@ without it coefficients are as large as 1e4, and mean nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,8 @@ from ..validation import BoolArray, FloatArray
 CENTERS = 300
 FITTED_SHARE = 0.7
 """Of the early rows, those that are fitted; the others, which came later, judge."""
+RIDGE_SHARE = 0.6
+"""The same where the ridge of the class that was chosen is found."""
 RIDGES = 10.0 ** np.arange(-9, 1)
 SMALL = 1e-11
 """A ridge on all coefficients, the constant too, that only keeps numbers finite."""
@@ -87,6 +89,10 @@ class Judge:
             tried.append(_judged(ridge, psi[first:], v[first:] - Z[first:] @ theta))
         best = min(tried, key=lambda each: each.loss)
         return max((each for each in tried if each.loss <= best.loss + best.chance), key=lambda each: each.ridge)
+
+    def ridge(self, system: BellmanSystem) -> float:
+        """That of the class that was chosen."""
+        return replace(self, first=int(RIDGE_SHARE * len(system.target))).held_out(system).ridge
 
     def fit(self, system: BellmanSystem, ridge: float) -> FloatArray:
         """theta of all early rows."""

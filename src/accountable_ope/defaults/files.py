@@ -78,6 +78,7 @@ def save_recipe(recipe: Recipe, path: str | os.PathLike[str]) -> None:
             "center": recipe.whitened.center,
             "directions": recipe.whitened.directions,
             "ball": np.array([ball.within, ball.span, ball.enlarged, ball.overlap, ball.wider]),
+            "ridge": np.array(recipe.ridge),
             **_table_arrays(recipe),
         }
         if vectors is not None:
@@ -139,7 +140,13 @@ def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
     estimate = LinearQ(features, theta, arrays.get("action_vectors"))
     ball = Ball(within, span, enlarged, overlap, wider)
     return replace(
-        found, estimate=estimate, whitened=white, ball=ball, candidates=_table(arrays), judged_by=int(arrays["judged_by"])
+        found,
+        estimate=estimate,
+        whitened=white,
+        ball=ball,
+        ridge=float(arrays["ridge"]),
+        candidates=_table(arrays),
+        judged_by=int(arrays["judged_by"]),
     )
 
 

@@ -71,25 +71,27 @@ class Judged:
         return cls(name, columns, misfit, noise, found.loss, found.deviation, found.chance, found.ridge)
 
 
-ENOUGH = 40
-"""To have fewer columns than these is no merit: rows held out are few, and the rows of the bound will see what they cannot."""
+ENOUGH, STEP = 40, 20
+"""Fewer columns than ENOUGH are too few to choose, and STEP columns more or less make no difference by themselves."""
 
 RULE = (
-    f"Of those within one standard deviation of the least, the one with fewest columns is chosen, {ENOUGH} at least or as many as "
-    "the least has."
+    f"Of those with at least {ENOUGH} columns, or as many as there are, and within one standard deviation of the least, one with "
+    f"fewest columns is chosen, counted by {STEP}; between these the least decides."
 )
 
 
 def choose(judged: Sequence[Judged]) -> tuple[Judged, ...]:
-    """The table with one row marked: of those within one standard deviation of the least loss, the one with fewest columns.
+    """The table with one row marked: of those within one standard deviation of the least loss, one with fewest columns.
 
-    The deviation is that of the least loss. Fewer than `ENOUGH` columns are not preferred to those of the least loss. Between
-    equally many columns the smaller loss decides, then the order of the table.
+    Only those with at least `ENOUGH` columns count, or with as many as any has: rows held out are few, and the rows of the bound
+    will see what they cannot. The deviation is that of the least loss. Columns are counted by `STEP`, so that one more, such as
+    the values of trees, is no reason against a class; between equally many the smaller loss decides, then the order of the table.
     """
-    least = min(judged, key=lambda each: each.loss)
-    fewest, most = min(ENOUGH, least.columns), least.loss + least.deviation
-    near = [index for index, each in enumerate(judged) if each.loss <= most and each.columns >= fewest]
-    best = min(near, key=lambda index: (judged[index].columns, judged[index].loss, index))
+    fewest = min(ENOUGH, max(each.columns for each in judged))
+    large = [index for index, each in enumerate(judged) if each.columns >= fewest]
+    least = judged[min(large, key=lambda index: (judged[index].loss, index))]
+    near = [index for index in large if judged[index].loss <= least.loss + least.deviation]
+    best = min(near, key=lambda index: (judged[index].columns // STEP, judged[index].loss, index))
     return tuple(replace(each, chosen=index == best) for index, each in enumerate(judged))
 
 

@@ -34,7 +34,6 @@ class ClassKind(Enum):
     FOURIER = "random cosines for every action"
     PRODUCTS = "products of the columns of the state for every action"
     TILES = "tiles of the states for every action"
-    GIVEN = "the given estimate"
     NONE = "nothing that could decide a value was logged"
 
 
@@ -92,6 +91,8 @@ class Recipe:
         phi in units of values.
     ball : Ball or None
         How near Q is asserted to be to the estimate.
+    ridge : float
+        Of the fit.
     candidates : tuple of Judged
         The classes that were tried, and which one was chosen; empty for a table, which needs no rival.
     judged_by : int
@@ -119,16 +120,12 @@ class Recipe:
     estimate: LinearQ | None = None
     whitened: WhitenedFeatures | None = None
     ball: Ball | None = None
+    ridge: float = float("nan")
     candidates: tuple[Judged, ...] = ()
     judged_by: int = 0
 
     def __repr__(self) -> str:
         return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
-
-    @property
-    def ridge(self) -> float:
-        """Of the fit; NaN where there is none."""
-        return next((each.ridge for each in self.candidates if each.chosen), float("nan"))
 
     @property
     def held_out(self) -> float:
