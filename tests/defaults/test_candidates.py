@@ -135,8 +135,8 @@ def test_candidates_by_name() -> None:
         choose_recipe(PROBLEM, neural=False, candidates=[])
 
 
-def interval_ends(recipe: Recipe) -> tuple[float, float]:
-    found = aope.bound_value(PROBLEM, recipe=recipe, radius="azuma", pointwise=False)
+def interval_ends(recipe: Recipe, problem: aope.Problem = PROBLEM) -> tuple[float, float]:
+    found = aope.bound_value(problem, recipe=recipe, radius="azuma", pointwise=False)
     return found.lower, found.upper
 
 
@@ -150,21 +150,31 @@ def test_every_kind_is_saved_and_gives_the_same_interval(name: str, tmp_path: Pa
     assert [str(each) for each in loaded.statements()] == [str(each) for each in recipe.statements()]
 
 
-def test_a_given_estimate_is_a_candidate_and_is_chosen_where_it_is_right(tmp_path: Path) -> None:
-    def q(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        return MDP.q(states, actions)
+def rough(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """What no smooth function is near."""
+    return np.where(np.sin(15 * states[:, 0] + actions) > 0, 0.9, 0.1)
 
-    names = ["fewer cosines + given estimate", "wide cosines", "tiles"]
-    recipe = choose_recipe(PROBLEM, neural=False, given=q, candidates=names)
+
+def test_a_given_estimate_is_a_candidate_and_is_chosen_where_it_is_right(tmp_path: Path) -> None:
+    """Rewards that are a rough function of (s, a), at discount 0: Q is known, and no other class is near it."""
+    data = MDP.sample(np.random.default_rng(0), trajectories=60)
+    rewards = rough(data.states, data.actions)
+    logged = aope.Transitions(data.states, data.actions, rewards, data.next_states, episodes=data.episodes)
+    problem = aope.Problem(logged, MDP.starts, MDP.policy, replace(FACTS, discount=0.0))
+    names = ["cosines", "narrow cosines", "fewer cosines + given estimate"]
+    recipe = choose_recipe(problem, neural=False, given=rough, candidates=names)
     assert chosen(recipe.candidates) == "fewer cosines + given estimate"
-    assert recipe.candidates[2].misfit < 0.5 * recipe.candidates[0].misfit
+    assert recipe.candidates[2].misfit < 0.1 * recipe.candidates[0].misfit
+    wrong = choose_recipe(problem, neural=False, given=lambda s, a: rough(s + 9, a), candidates=names)
+    assert wrong.candidates[2].noise > 5 * recipe.candidates[2].noise  # what it leaves is as large as with cosines alone
     assert "made without the later rows" in " ".join(str(each) for each in recipe.statements())
     save_recipe(recipe, tmp_path / "choice.npz")
     with pytest.raises(aope.InvalidFile, match="hand it in as `given`"):
         load_recipe(tmp_path / "choice.npz")
-    assert interval_ends(load_recipe(tmp_path / "choice.npz", given=q)) == interval_ends(recipe)
+    again = load_recipe(tmp_path / "choice.npz", given=rough)
+    assert interval_ends(again, problem) == interval_ends(recipe, problem)
     with pytest.raises(aope.InvalidInput, match="not the one that was given"):
-        interval_ends(load_recipe(tmp_path / "choice.npz", given=lambda states, actions: -q(states, actions)))
+        interval_ends(load_recipe(tmp_path / "choice.npz", given=lambda s, a: -rough(s, a)), problem)
 
 
 def test_trees_that_are_judged_have_not_seen_the_rows_that_judge() -> None:

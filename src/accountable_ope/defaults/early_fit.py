@@ -7,6 +7,7 @@ without it coefficients are as large as 1e4, and mean nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -124,4 +125,4 @@ def _judged(ridge: float, psi: FloatArray, residuals: FloatArray) -> HeldOut:
     second = 2 * float((gram**2).sum()) / n**4
     mean = total / n
     first = 4 * max(float(mean @ gram @ mean) / n - float(mean @ mean) ** 2, 0.0) / n
-    return HeldOut(ridge, loss, max(np.sqrt(first + second), 1e-300), max(np.sqrt(second), 1e-300))
+    return HeldOut(ridge, loss, max(math.sqrt(first + second), 1e-300), max(math.sqrt(second), 1e-300))
