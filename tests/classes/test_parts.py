@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.classes import ActionProducts, ActionTiles, GivenValues, JoinedFeatures, TreeValues
+from accountable_ope.classes import ActionProducts, ActionTiles, GivenValues, JoinedFeatures, Span, TreeValues
+from accountable_ope.classes.description import describe_class, described_class
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(30, 2))
@@ -108,3 +109,18 @@ def test_a_given_estimate_is_asked_with_actions_as_it_knows_them() -> None:
 def test_what_does_not_fit_is_one_sentence(make: object, text: str) -> None:
     with pytest.raises(aope.InvalidInput, match=text):
         make()  # type: ignore[operator]
+
+
+def test_features_are_made_again_from_their_description() -> None:
+    """What a certificate says of a class is enough to have it again, to the last digit."""
+    child = np.array([[1, 3, 0, 0, 0], [1, 0, 3, 0, 0]])
+    trees = TreeValues(RNG.integers(0, 5, (2, 5)), child, RNG.normal(size=(2, 5)), RNG.normal(size=(2, 5)), 0.3, 2.0)
+    products = ActionProducts(np.array([0.1, -0.2]), np.array([1.0, 2.0]), 2, np.eye(3))
+    tiles = ActionTiles(np.array([-1.0, -2.0]), np.array([1.0, 2.0]), 4, 2, np.eye(3))
+    for features in (trees, products, tiles, JoinedFeatures((products, trees))):
+        again = described_class(describe_class(Span(features, True)))
+        assert repr(again) == repr(features)
+        np.testing.assert_array_equal(again(POINTS), features(POINTS))
+    given = JoinedFeatures((products, GivenValues(lambda s, a: s[:, 0], 2, np.eye(3))))
+    with pytest.raises(aope.InvalidFile, match="give it as `features`"):
+        described_class(describe_class(Span(given, True)))
