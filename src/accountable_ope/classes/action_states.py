@@ -43,7 +43,7 @@ class ActionProducts:
     >>> import numpy as np
     >>> from accountable_ope.classes import ActionProducts
     >>> features = ActionProducts(np.zeros(2), np.ones(2), 2, np.eye(3))
-    >>> features.dimension, features(np.array([[0.0, 0.0, 0.0, 1.0, 0.0]]))[0, 5]
+    >>> features.dimension, float(features(np.array([[0.0, 0.0, 0.0, 1.0, 0.0]]))[0, 5])
     (17, 1.0)
     """
 
