@@ -9,7 +9,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.classes import ScaledFeatures, WhitenedFeatures
-from accountable_ope.defaults import ClassKind, Recipe, choose_recipe, choosing
+from accountable_ope.defaults import ClassKind, Recipe, candidates, choose_recipe
 from accountable_ope.environments import PlantedMDP, PuckMountain, measured_value, random_tabular, softmax_policy
 from accountable_ope.radii import radius_rule
 from accountable_ope.verification import verify_record
@@ -62,7 +62,7 @@ def test_it_is_what_explicit_options_give(first: aope.Interval, recipe: Recipe) 
 
 
 def test_the_same_data_give_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "STEPS", 30)
+    monkeypatch.setattr(candidates, "STEPS", 30)
     small = asked(DATA.rows(slice(0, 1000)))
     one, other = (aope.bound_value(small, radius="azuma") for _ in range(2))
     assert one.recipe.kind is ClassKind.NEURAL and (one.lower, one.upper) == (other.lower, other.upper)
@@ -129,9 +129,9 @@ def test_the_event_behind_a_cut_around_an_earlier_estimate_fails_as_seldom_as_pr
 
 
 def test_the_hull_with_a_wider_class_where_the_class_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "COSINES", 6)
+    monkeypatch.setattr(candidates, "COSINES", 6)
     problem = asked(DATA.rows(slice(0, 600)))
-    poor = choose_recipe(problem, neural=False)
+    poor = choose_recipe(problem, neural=False, candidates=["cosines"])
     interval = aope.bound_value(problem, recipe=poor)
     assert interval.status is aope.Status.DOUBTED and len(interval.certificates) == 2
     assert [type(each) for each in poor.classes] == [WhitenedFeatures, ScaledFeatures]

@@ -1,4 +1,6 @@
 from .action_fourier import ActionFourier as ActionFourier
+from .action_states import ActionProducts as ActionProducts
+from .action_states import ActionTiles as ActionTiles
 from .features import FeatureMap as FeatureMap
 from .features import RandomFourier as RandomFourier
 from .features import TabularFeatures as TabularFeatures
@@ -9,6 +11,8 @@ from .function_class import Remainder as Remainder
 from .function_class import Span as Span
 from .function_class import as_classes as as_classes
 from .function_class import expected_features as expected_features
+from .given_values import GivenValues as GivenValues
+from .joined import JoinedFeatures as JoinedFeatures
 from .linear_q import LinearQ as LinearQ
 from .linear_q import load_linear_q as load_linear_q
 from .linear_q import save_linear_q as save_linear_q
@@ -17,6 +21,7 @@ from .precomputed import Precomputed as Precomputed
 from .ranges import ResidualRange as ResidualRange
 from .ranges import residual_range as residual_range
 from .rkhs import KernelSections as KernelSections
+from .tree_values import TreeValues as TreeValues
 from .whitened import ScaledFeatures as ScaledFeatures
 from .whitened import WhitenedFeatures as WhitenedFeatures
 from .whitened import whiten as whiten

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from ..errors import InvalidFile
 from ..kernels.description import describe_kernel, described_kernel
 from ..problem.description import Description, described
 from .action_fourier import ActionFourier
+from .action_states import ActionProducts, ActionTiles
 from .features import FeatureMap, RandomFourier, TabularFeatures
 from .function_class import Features, FunctionClass, Span
+from .joined import JoinedFeatures
 from .neural import NeuralFeatures
 from .rkhs import KernelSections
+from .tree_values import TreeValues
 from .whitened import ScaledFeatures, WhitenedFeatures
 
 
@@ -46,6 +50,14 @@ def describe_class(function_class: FunctionClass) -> Description:
                 seed=phi.seed,
                 intercept=intercept,
             )
+        case Span(), JoinedFeatures():
+            parts = [_base(part) for part in phi.parts]
+            kind = "JoinedFeatures" if all(part.kind for part in parts) else ""
+            return described(text, kind, *parts, intercept=function_class.intercept)
+        case Span(), ActionProducts() | ActionTiles() | TreeValues():
+            names = [field.name for field in fields(phi) if field.name != "intercept"]
+            plain = {name: _plain(getattr(phi, name)) for name in names}
+            return described(text, type(phi).__name__, **plain, intercept=function_class.intercept)
         case Span(), WhitenedFeatures():
             base, center = _base(phi.base), tuple(phi.center.tolist())
             kind, directions = "WhitenedFeatures" if base.kind else "", _rows(phi.directions)
@@ -81,6 +93,14 @@ def described_class(description: Description) -> Features:
                 return NeuralFeatures(weights, biases, np.array(values["scale"]), values["intercept"])
             case "ActionFourier":
                 return ActionFourier(**values)
+            case "JoinedFeatures":
+                return JoinedFeatures(tuple(_described_map(part) for part in description.parts), **values)
+            case "ActionProducts":
+                return ActionProducts(**_with_arrays(values))
+            case "ActionTiles":
+                return ActionTiles(**_with_arrays(values))
+            case "TreeValues":
+                return TreeValues(**_with_arrays(values))
             case "WhitenedFeatures":
                 base, center, directions = _described_map(description.parts[0]), values["center"], values["directions"]
                 return WhitenedFeatures(base, np.array(center), np.array(directions), values["intercept"])
@@ -103,6 +123,19 @@ def _described_map(description: Description) -> FeatureMap:
     if not isinstance(found, FeatureMap):
         raise InvalidFile(f"{description.text} are no features.")
     return found
+
+
+def _plain(value: Any) -> Any:
+    """An array as tuples of numbers; what is no array as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return _rows(value) if value.ndim == 2 else tuple(map(float, value))
+
+
+def _with_arrays(values: dict[str, Any]) -> dict[str, Any]:
+    """The other way round. Integers of trees were written as the numbers that they are."""
+    found = {name: np.array(value) if isinstance(value, tuple | list) else value for name, value in values.items()}
+    return {name: value.astype(np.int64) if name in ("column", "child") else value for name, value in found.items()}
 
 
 def _rows(array: Any) -> tuple[tuple[float, ...], ...]:

@@ -1,10 +1,9 @@
-"""`choose_recipe`: a table where states are few, else trained or random features with a fit to the early rows."""
+"""`choose_recipe`: a table where states are few, else that of several classes which held-out rows find best, and a fit."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,14 +13,16 @@ from ..classes.action_fourier import ActionFourier
 from ..classes.features import FeatureMap, TabularFeatures
 from ..classes.whitened import whiten
 from ..errors import InvalidInput
-from ..fitting.neural import train_neural_features
 from ..kernels.kernel import Tabular
 from ..kernels.products import Progress
 from ..problem.problem import Experience, Problem
 from ..statistics.bellman import BellmanSystem, bellman_system
+from ..statistics.estimates import QFunction
 from ..validation import FloatArray, positive
+from .candidates import Mixture, Part, Workshop, name_of, trains_networks
 from .early import EarlyRows, early_rows
-from .early_fit import fit_early
+from .early_fit import Judge
+from .judging import Judged, choose
 from .overlap import largest_weight
 from .recipe import Ball, ClassKind, Recipe, action_set
 from .scaling import Scaling, scaling_of
@@ -39,15 +40,6 @@ ROWS_PER_CELL = 10
 MOST_CELLS = 1000
 """A table has at most so many cells, each met by so many early rows on average."""
 
-DIMENSION, HIDDEN, STEPS, SEED = 40, 64, 1500, 0
-ROWS_PER_FEATURE = 10
-FEWEST_TO_TRAIN = 200
-COSINES = 120
-"""Random cosines over all actions."""
-
-FEATURE_WIDTH = 1.0
-"""Bandwidths of random cosines in units of the median distance of scaled points."""
-
 Stages = Callable[[str], Progress | None]
 """Called with the name of a stage; what it returns, if anything, is called with the fraction done of it."""
 
@@ -59,9 +51,18 @@ def unseen(stage: str) -> Progress | None:
 
 @checked
 def choose_recipe(
-    problem: Problem, *, within: float = WITHIN, neural: bool | None = None, stages: Stages | None = None
+    problem: Problem,
+    *,
+    within: float = WITHIN,
+    neural: bool | None = None,
+    candidates: Sequence[str] | None = None,
+    given: QFunction | None = None,
+    stages: Stages | None = None,
 ) -> Recipe:
     """Kernel, class, estimate and ball, from the earliest fifth of the rows. No later row has a part in it.
+
+    Several classes are fitted to the first of these rows, and judged by the kernel loss of the others: of those within one
+    standard deviation of the least, the one with fewest columns is the class. `Recipe.candidates` is the table.
 
     Parameters
     ----------
@@ -71,6 +72,11 @@ def choose_recipe(
         How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values.
     neural : bool, optional
         Whether to train features; by default where torch is installed and there are rows enough.
+    candidates : sequence of str, optional
+        Which classes to try, by the names of the table, such as "network" or "fewer cosines + trees"; by default all for which
+        there are rows enough.
+    given : callable, optional
+        An estimate of Q, as q(states, actions), that was made without the later rows: one more feature to try.
     stages : callable, optional
         Called with the name of every stage.
 
@@ -109,26 +115,59 @@ def choose_recipe(
     if table is not None:
         return _recipe(early, ClassKind.TABLE, table)
     scaling = scaling_of(early.points, early.problem.policy)
-    trains = importlib.util.find_spec("torch") is not None and len(early.data) >= FEWEST_TO_TRAIN if neural is None else neural
-    kind = ClassKind.NEURAL if trains else ClassKind.FOURIER
-    features = _trained(early, scaling, stage("training features")) if trains else _cosines(early, scaling)
+    trains = trains_networks(early) if neural is None else neural
+    workshop = Workshop(early, scaling, trains, given, stage("training features") if trains else None)
+    tried = _named(workshop.mixtures(), candidates)
+    workshop.train(tried)
+    judge = Judge.of(scaling.kernel(), early.points, workshop.first)
+    stage("comparing classes")
+    judged = choose([_judged(workshop, judge, each, span) for each in tried])
+    best = next(index for index, each in enumerate(judged) if each.chosen)
     stage("fitting")
-    return _around_a_fit(early, _recipe(early, kind, features, scaling), within, span)
+    features = workshop.features(tried[best], judging=False)
+    ridge = judge.ridge(_plain_system(early, workshop.features(tried[best], judging=True)))
+    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged, ridge=ridge)
+    return _around_a_fit(early, found, judge, within, span)
 
 
-def _around_a_fit(early: EarlyRows, found: Recipe, within: float, span: float) -> Recipe:
+def _named(mixtures: tuple[Mixture, ...], names: Sequence[str] | None) -> tuple[Mixture, ...]:
+    """Those asked for, in the order of the table."""
+    if names is None:
+        return mixtures
+    known = {name_of(each): each for each in mixtures}
+    for name in names:
+        if name not in known:
+            listed = ", ".join(repr(each) for each in known)
+            raise InvalidInput(f"`candidates` must be among {listed}. Got {name!r}.")
+    if not names:
+        raise InvalidInput("`candidates` must name at least one class. Got none.")
+    return tuple(each for name, each in known.items() if name in names)
+
+
+def _kind(mixture: Mixture) -> ClassKind:
+    """By the part that has most of the columns."""
+    kinds = {Part.NETWORK: ClassKind.NEURAL, Part.PRODUCTS: ClassKind.PRODUCTS, Part.TILES: ClassKind.TILES}
+    return kinds.get(mixture[0], ClassKind.FOURIER)
+
+
+def _judged(workshop: Workshop, judge: Judge, mixture: Mixture, span: float) -> Judged:
+    features = workshop.features(mixture, judging=True)
+    found = judge.held_out(_plain_system(workshop.early, features))
+    return Judged.of(name_of(mixture), features.dimension, found, judge, span)
+
+
+def _around_a_fit(early: EarlyRows, found: Recipe, judge: Judge, within: float, span: float) -> Recipe:
     white = whiten(found.features, early.points)
     system, pointed = _system(early, white)
-    fit = fit_early(_plain_system(early, found.features), found.kernel)
+    theta = judge.fit(_plain_system(early, found.features), found.ridge)
     overlap = largest_weight(system, found.kernel) if pointed else math.nan
     enlarged = max(1.0, overlap / POOR_OVERLAP) if pointed else 1.0
     return replace(
         found,
-        estimate=action_set(found.features, fit.theta, early.problem),
+        estimate=action_set(found.features, theta, early.problem),
         whitened=white,
         ball=Ball(within, span, enlarged, overlap, WIDER),
-        ridge=fit.ridge,
-        held_out=fit.held_out,
+        judged_by=len(early.data) - judge.first,
     )
 
 
@@ -180,26 +219,3 @@ def _table(early: EarlyRows) -> TabularFeatures | None:
 
 def _distinct(*states: FloatArray) -> FloatArray:
     return np.asarray(np.unique(np.concatenate(states) + 0.0, axis=0))
-
-
-def _trained(early: EarlyRows, scaling: Scaling, progress: Progress | None) -> FeatureMap:
-    found = train_neural_features(
-        early.data,
-        early.problem.policy,
-        discount=early.problem.assumptions.discount,
-        kernel=scaling.kernel(),
-        dimension=max(2, min(DIMENSION, len(early.data) // ROWS_PER_FEATURE)),
-        hidden=(HIDDEN,),
-        steps=STEPS,
-        seed=SEED,
-        units=scaling.units,
-        progress=progress,
-    )
-    return found.features
-
-
-def _cosines(early: EarlyRows, scaling: Scaling) -> FeatureMap:
-    vectors = early.problem.policy.action_vectors
-    actions = 1 if vectors is None else len(vectors)
-    most = min(COSINES, len(early.data) // ROWS_PER_FEATURE)
-    return ActionFourier(max(1, most // actions), scaling.widths(FEATURE_WIDTH), vectors, SEED)

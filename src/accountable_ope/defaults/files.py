@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,25 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..classes.action_fourier import ActionFourier
+from ..classes.action_states import ActionProducts, ActionTiles
 from ..classes.features import FeatureMap, TabularFeatures
+from ..classes.given_values import GivenValues
+from ..classes.joined import JoinedFeatures
 from ..classes.linear_q import LinearQ
 from ..classes.neural import NeuralFeatures
+from ..classes.tree_values import TreeValues
 from ..classes.whitened import WhitenedFeatures
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Gaussian, Kernel, Tabular
+from ..statistics.estimates import QFunction
+from .judging import Judged
 from .recipe import Ball, ClassKind, Recipe
 
 Arrays = dict[str, NDArray[Any]]
+NUMBERS = ("misfit", "noise", "loss", "deviation", "chance", "ridge")
+"""What is kept of every candidate, in the order of `Judged`."""
+
 NEEDED = ("recipe", "kind", "features", "rows", "sha256", "bandwidth")
 
 
@@ -68,7 +78,8 @@ def save_recipe(recipe: Recipe, path: str | os.PathLike[str]) -> None:
             "center": recipe.whitened.center,
             "directions": recipe.whitened.directions,
             "ball": np.array([ball.within, ball.span, ball.enlarged, ball.overlap, ball.wider]),
-            "fit": np.array([recipe.ridge, recipe.held_out]),
+            "ridge": np.array(recipe.ridge),
+            **_table_arrays(recipe),
         }
         if vectors is not None:
             arrays["action_vectors"] = vectors
@@ -76,12 +87,14 @@ def save_recipe(recipe: Recipe, path: str | os.PathLike[str]) -> None:
 
 
 @checked
-def load_recipe(path: str | os.PathLike[str]) -> Recipe:
+def load_recipe(path: str | os.PathLike[str], given: QFunction | None = None) -> Recipe:
     """Read what `save_recipe` wrote.
 
     Parameters
     ----------
     path : path
+    given : callable, optional
+        The estimate that was given when the choice was made, which no file holds; needed where it is part of the class.
 
     Returns
     -------
@@ -104,14 +117,14 @@ def load_recipe(path: str | os.PathLike[str]) -> Recipe:
     """
     arrays = load_arrays(path, "a saved choice", NEEDED)
     try:
-        return _recipe(arrays)
+        return _recipe(arrays, given)
     except (KeyError, ValueError, IndexError, TypeError, InvalidInput) as error:
         raise InvalidFile(f"{os.fspath(path)} is not a saved choice ({error}).") from error
 
 
-def _recipe(arrays: Arrays) -> Recipe:
+def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
     rows, episodes = (int(each) for each in arrays["rows"])
-    features = _features(arrays)
+    features = _features(arrays, given)
     widths = arrays["bandwidth"]
     kernel: Kernel = Gaussian(widths) if widths.size else Tabular()
     found = Recipe(
@@ -121,15 +134,43 @@ def _recipe(arrays: Arrays) -> Recipe:
         return found
     white = WhitenedFeatures(features, arrays["center"], arrays["directions"], features.intercept)
     within, span, enlarged, overlap, wider = (float(each) for each in arrays["ball"])
-    ridge, held_out = (float(each) for each in arrays["fit"])
     theta = np.asarray(arrays["theta"], dtype=np.float64)
     if theta.shape != (features.dimension + features.intercept,) or not np.isfinite(theta).all():
         raise ValueError("its coefficients do not fit its features")
     estimate = LinearQ(features, theta, arrays.get("action_vectors"))
     ball = Ball(within, span, enlarged, overlap, wider)
-    return Recipe(
-        found.kind, kernel, features, rows, found.earlier_episodes, found.sha256, estimate, white, ball, ridge, held_out
+    return replace(
+        found,
+        estimate=estimate,
+        whitened=white,
+        ball=ball,
+        ridge=float(arrays["ridge"]),
+        candidates=_table(arrays),
+        judged_by=int(arrays["judged_by"]),
     )
+
+
+def _table_arrays(recipe: Recipe) -> Arrays:
+    """The candidates, a row for each."""
+    listed = recipe.candidates
+    numbers = [[each.columns, *(getattr(each, name) for name in NUMBERS)] for each in listed]
+    return {
+        "candidate_names": np.array([each.name for each in listed]),
+        "candidate_numbers": np.array(numbers, dtype=float),
+        "candidate_chosen": np.array([each.chosen for each in listed]),
+        "judged_by": np.array(recipe.judged_by),
+    }
+
+
+def _table(arrays: Arrays) -> tuple[Judged, ...]:
+    names, numbers, chosen = (arrays[f"candidate_{name}"] for name in ("names", "numbers", "chosen"))
+    if not len(names) == len(numbers) == len(chosen) or chosen.sum() != 1:
+        raise ValueError("its table of candidates has no row that was chosen")
+    found = []
+    for name, row, mark in zip(names.tolist(), numbers.tolist(), chosen.tolist(), strict=True):
+        columns, misfit, noise, loss, deviation, chance, ridge = row
+        found.append(Judged(str(name), int(columns), misfit, noise, loss, deviation, chance, ridge, bool(mark)))
+    return tuple(found)
 
 
 def _bandwidth(kernel: Kernel) -> NDArray[Any]:
@@ -141,6 +182,33 @@ def _bandwidth(kernel: Kernel) -> NDArray[Any]:
 
 
 def _feature_arrays(features: FeatureMap) -> Arrays:
+    if isinstance(features, JoinedFeatures):
+        sizes = np.array([len(features.parts), features.intercept], dtype=float)
+        arrays: Arrays = {"features": np.array("joined"), "numbers": sizes}
+        for index, part in enumerate(features.parts):
+            arrays |= {f"part_{index}_{name}": array for name, array in _feature_arrays(part).items()}
+        return arrays
+    if isinstance(features, TreeValues):
+        numbers = np.array([features.center, features.scale, features.intercept], dtype=float)
+        trees = {name: getattr(features, name) for name in ("column", "child", "threshold", "value")}
+        return {"features": np.array("trees"), "numbers": numbers, **trees}
+    if isinstance(features, ActionProducts):
+        numbers = np.array([features.degree, features.intercept], dtype=float)
+        arrays = {
+            "features": np.array("products"),
+            "middle": features.center,
+            "scale": features.scale,
+            "numbers": numbers,
+        }
+        return arrays if features.actions is None else arrays | {"actions": features.actions}
+    if isinstance(features, ActionTiles):
+        numbers = np.array([features.cells, features.grids, features.intercept], dtype=float)
+        arrays = {"features": np.array("tiles"), "low": features.low, "high": features.high, "numbers": numbers}
+        return arrays if features.actions is None else arrays | {"actions": features.actions}
+    if isinstance(features, GivenValues):
+        numbers = np.array([features.state_columns, features.center, features.scale, features.intercept], dtype=float)
+        arrays = {"features": np.array("given"), "numbers": numbers}
+        return arrays if features.action_vectors is None else arrays | {"given_actions": features.action_vectors}
     if isinstance(features, TabularFeatures):
         return {"features": np.array("table"), "points": features.points, "numbers": np.array([features.intercept], dtype=float)}
     if isinstance(features, ActionFourier):
@@ -155,9 +223,26 @@ def _feature_arrays(features: FeatureMap) -> Arrays:
     raise InvalidInput(f"A recipe with features of type {type(features).__name__} cannot be saved.")
 
 
-def _features(arrays: Arrays) -> FeatureMap:
+def _features(arrays: Arrays, given: QFunction | None) -> FeatureMap:
     numbers = [float(each) for each in arrays["numbers"]]
     match str(arrays["features"]):
+        case "joined":
+            return JoinedFeatures(tuple(_features(_part(arrays, k), given) for k in range(int(numbers[0]))), bool(numbers[1]))
+        case "trees":
+            center, scale, intercept = numbers
+            column, child, threshold, value = (arrays[name] for name in ("column", "child", "threshold", "value"))
+            return TreeValues(column, child, threshold, value, center, scale, bool(intercept))
+        case "products":
+            middle, actions = arrays["middle"], arrays.get("actions")
+            return ActionProducts(middle, arrays["scale"], int(numbers[0]), actions, bool(numbers[1]))
+        case "tiles":
+            cells, grids = int(numbers[0]), int(numbers[1])
+            return ActionTiles(arrays["low"], arrays["high"], cells, grids, arrays.get("actions"), bool(numbers[2]))
+        case "given":
+            if given is None:
+                raise ValueError("its class has a given estimate: hand it in as `given`")
+            columns, center, scale, intercept = numbers
+            return GivenValues(given, int(columns), arrays.get("given_actions"), center, scale, bool(intercept))
         case "table":
             return TabularFeatures(arrays["points"], bool(numbers[0]))
         case "cosines":
@@ -167,3 +252,9 @@ def _features(arrays: Arrays) -> FeatureMap:
             weights, biases = (tuple(arrays[f"{name}_{k}"] for k in layers) for name in ("weights", "biases"))
             return NeuralFeatures(weights, biases, arrays["scale"], bool(numbers[1]))
     raise ValueError(f"unknown features {arrays['features']!s}")
+
+
+def _part(arrays: Arrays, index: int) -> Arrays:
+    """The arrays of one of several features side by side."""
+    prefix = f"part_{index}_"
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
+from ..classes.given_values import GivenValues
+from ..classes.joined import JoinedFeatures
 from ..classes.linear_q import LinearQ
 from ..classes.whitened import ScaledFeatures, WhitenedFeatures
 from ..errors import InvalidInput
@@ -18,6 +20,10 @@ from ..problem.statements import Statement, remark
 from ..problem.transitions import Transitions
 from ..radii.premises import Choice
 from ..validation import FloatArray
+from .judging import Judged, table_words
+
+SAME = 1e-6
+"""Mean and standard deviation of a column are the same up to this."""
 
 
 class ClassKind(Enum):
@@ -25,7 +31,9 @@ class ClassKind(Enum):
 
     TABLE = "the states are few, so every state and action has a coefficient of its own"
     NEURAL = "the hidden layers of a network, trained on the kernel loss"
-    FOURIER = "random cosines for every action (torch, which trains better ones, is not installed or rows are few)"
+    FOURIER = "random cosines for every action"
+    PRODUCTS = "products of the columns of the state for every action"
+    TILES = "tiles of the states for every action"
     NONE = "nothing that could decide a value was logged"
 
 
@@ -85,8 +93,10 @@ class Recipe:
         How near Q is asserted to be to the estimate.
     ridge : float
         Of the fit.
-    held_out : float
-        Its held-out loss in standard deviations.
+    candidates : tuple of Judged
+        The classes that were tried, and which one was chosen; empty for a table, which needs no rival.
+    judged_by : int
+        How many of the earlier rows, the last ones, judged the candidates.
 
     Examples
     --------
@@ -111,10 +121,16 @@ class Recipe:
     whitened: WhitenedFeatures | None = None
     ball: Ball | None = None
     ridge: float = float("nan")
-    held_out: float = float("nan")
+    candidates: tuple[Judged, ...] = ()
+    judged_by: int = 0
 
     def __repr__(self) -> str:
         return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
+
+    @property
+    def held_out(self) -> float:
+        """The held-out loss of the class in units of what chance alone gives; NaN where there is none."""
+        return next((each.in_deviations for each in self.candidates if each.chosen), float("nan"))
 
     @property
     def norm_bound(self) -> float | None:
@@ -149,6 +165,7 @@ class Recipe:
             raise InvalidInput(
                 f"The choice was made on {self.earlier_rows} rows that are not the first ones of these data. Choose anew."
             )
+        self._refuse_another_estimate(problem)
         part = problem.part(data.rows(slice(self.earlier_rows, None)))
         facts = part.assumptions
         if self.kind is ClassKind.NONE:  # nothing was logged that tells values apart: any function is as good as any other
@@ -156,6 +173,19 @@ class Recipe:
         elif self.norm_bound is not None:
             facts = replace(facts, norm_bound=self.norm_bound)
         return part.assuming(facts)
+
+    def _refuse_another_estimate(self, problem: Problem) -> None:
+        """A given estimate is in no file: that it is the same shows at the rows that chose, where its column is standardized."""
+        points = problem.experience.points[: self.earlier_rows]
+        for part in self._given:
+            values = part(points)
+            if abs(float(values.mean())) > SAME or abs(float(values.std()) - 1) > SAME:
+                raise InvalidInput("`given` is not the one that was given when the choice was made. Choose anew.")
+
+    @property
+    def _given(self) -> tuple[GivenValues, ...]:
+        parts = self.features.parts if isinstance(self.features, JoinedFeatures) else ()
+        return tuple(part for part in parts if isinstance(part, GivenValues))
 
     def statements(self) -> tuple[Statement, ...]:
         """What was chosen and on which rows, in words."""
@@ -170,6 +200,11 @@ class Recipe:
             return (remark("never-logged", text),)
         if self.ball is not None and self.estimate is not None:
             found.append(_estimate_words(self, self.ball))
+        if self._given:
+            text = "A given estimate is one of the features: it is asserted to have been made without the later rows."
+            found.append(remark("given", text))
+        if self.candidates:
+            found.append(table_words(self.candidates, self.judged_by))
         return tuple(found)
 
 

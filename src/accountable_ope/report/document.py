@@ -87,6 +87,8 @@ def _recipe(recipe: Recipe) -> Document:
         "norm_bound": recipe.norm_bound,
         "ridge": finite_or_none(recipe.ridge),
         "held_out": finite_or_none(recipe.held_out),
+        "candidates": [asdict(each) for each in recipe.candidates],
+        "judged_by": recipe.judged_by,
         "statements": texts(recipe.statements()),
     }
 
