@@ -38,6 +38,8 @@ class Answer:
     delta : float
     lower, upper, truth : float
         Both ends are NaN where the status is INCONSISTENT.
+    margin : float
+        How far the truth, where it was simulated, may be from what is taken for it.
     low, high : float
         The range of values that was declared.
     status : str
@@ -56,6 +58,7 @@ class Answer:
     lower: float
     upper: float
     truth: float
+    margin: float
     low: float
     high: float
     status: str
@@ -67,7 +70,7 @@ class Answer:
 
     @property
     def covered(self) -> bool:
-        return self.lower <= self.truth <= self.upper  # an empty interval has NaN ends and covers nothing
+        return self.lower - self.margin <= self.truth <= self.upper + self.margin  # an empty interval has NaN ends and covers nothing
 
     @property
     def width(self) -> float:
@@ -108,7 +111,7 @@ class Question:
         seed = trial_seed("trust", self.task, self.n, self.log)  # all policies are asked about the same log
         try:
             problem = task.problem(self.policy, task.draw(np.random.default_rng(seed), self.n), seed)
-            low, high = problem.ranges.value
+            (low, high), truth = problem.ranges.value, task.target(self.policy).truth
             for found in ask(problem, self.methods, self.delta):
                 yield Answer(
                     task=self.task,
@@ -121,7 +124,8 @@ class Question:
                     delta=self.delta,
                     lower=found.lower,
                     upper=found.upper,
-                    truth=task.target(self.policy).truth.value,
+                    truth=truth.value,
+                    margin=truth.margin,
                     low=low,
                     high=high,
                     status=found.status.name,

@@ -200,7 +200,7 @@ def _softmax_task(name: str, description: str, process: ControlTask, logger: Dis
 
 def _measured(task: str, temperature: float) -> Truth:
     found = measured_value(task, temperature)
-    return Truth(found.value, found.standard_error, f"{found.episodes} simulated episodes")
+    return Truth(found.value, found.standard_error, f"{found.episodes} simulated episodes", found.cut_off)
 
 
 def puck() -> Task:

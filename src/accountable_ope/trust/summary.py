@@ -74,15 +74,15 @@ class Trust:
 
 
 def summarize(answers: Sequence[Answer]) -> tuple[Trust, ...]:
-    """One row per task, policy, size, method and delta, in the order of tasks, sizes and methods."""
-    cells: dict[tuple[str, int, str, str, float], list[Answer]] = {}
+    """One row per task, policy, size, method and delta, in the order of tasks, policies, sizes and methods."""
+    cells: dict[tuple[str, str, int, str, float], list[Answer]] = {}
     for row in answers:
-        cells.setdefault((row.task, row.n, row.policy, row.method, row.delta), []).append(row)
+        cells.setdefault((row.task, row.policy, row.n, row.method, row.delta), []).append(row)
 
-    def place(key: tuple[str, int, str, str, float]) -> tuple[int, int, str, int, float]:
-        task, n, policy, method, delta = key
+    def place(key: tuple[str, str, int, str, float]) -> tuple[int, int, int, int, float]:
+        task, policy, n, method, delta = key
         order = [target.name for target in task_named(task).targets]
-        return TASK_NAMES.index(task), n, str(order.index(policy)), METHOD_NAMES.index(method), delta
+        return TASK_NAMES.index(task), order.index(policy), n, METHOD_NAMES.index(method), delta
 
     return tuple(_summary(cells[key]) for key in sorted(cells, key=place))
 
@@ -115,31 +115,36 @@ def refuted(rows: Sequence[Trust]) -> tuple[Trust, ...]:
 
 def verdict(rows: Sequence[Trust]) -> str:
     """What the table says, in a few sentences: the headline first."""
-    own = [row for row in rows if row.judged]
-    if not own:
+    asked = [row for row in rows if row.method == Method.DEFAULT.value]
+    if not asked:
         return "The default was not asked."
-    logs, wrong, doubted = (sum(counts) for counts in zip(*((row.logs, row.wrong, row.wrong_with_doubt) for row in own), strict=True))
-    vacuous, inconsistent = sum(row.vacuous for row in own), sum(row.inconsistent for row in own)
-    tasks, deltas = len({row.task for row in own}), sorted({row.delta for row in own})
-    allowed = " and ".join(f"{100 * delta:g}%" for delta in deltas)
+    own, hidden = [row for row in asked if row.judged], [row for row in asked if not row.judged]
+    parts = [*(_headline(own) if own else ()), *(_aside(hidden) if hidden else ())]
+    return " ".join(parts)
+
+
+def _headline(own: Sequence[Trust]) -> list[str]:
+    logs, wrong = sum(row.logs for row in own), sum(row.wrong for row in own)
+    tasks = len({row.task for row in own})
+    allowed = " and ".join(f"{100 * delta:g}%" for delta in sorted({row.delta for row in own}))
     parts = [
-        f"Of {logs} first answers on {tasks} tasks, {wrong} ({100 * wrong / logs:.1f}%) were wrong without a doubt, where "
-        f"{allowed} would be allowed; {doubted} were wrong and said to be doubted, {vacuous} were vacuous, {inconsistent} had no "
-        f"interval."
+        f"Of {logs} first answers on {tasks} task{'s' if tasks > 1 else ''}, {wrong} ({100 * wrong / logs:.1f}%) were wrong "
+        f"without a doubt, where {allowed} would be allowed; {sum(row.wrong_with_doubt for row in own)} were wrong and said to be "
+        f"doubted, {sum(row.vacuous for row in own)} were vacuous, {sum(row.inconsistent for row in own)} had no interval."
     ]
-    over = [row for row in own if row.exceeds]
+    over, bad = [row for row in own if row.exceeds], refuted(own)
     if over:
         parts.append(f"More than allowed: {_named(over)}.")
-    bad = refuted(rows)
     parts.append(f"Refuted: {_named(bad)}." if bad else "The default is not refuted.")
-    hidden = [row for row in rows if row.method == Method.DEFAULT.value and not row.judged]
-    if hidden:
-        parts.append(
-            f"Where the logged state hides something ({', '.join(dict.fromkeys(row.task for row in hidden))}), "
-            f"{sum(row.wrong for row in hidden)} of {sum(row.logs for row in hidden)} were wrong without a doubt; the default is "
-            "not judged by these, since no class would help."
-        )
-    return " ".join(parts)
+    return parts
+
+
+def _aside(hidden: Sequence[Trust]) -> list[str]:
+    names, wrong = ", ".join(dict.fromkeys(row.task for row in hidden)), sum(row.wrong for row in hidden)
+    return [
+        f"Where the logged state hides something ({names}), {wrong} of {sum(row.logs for row in hidden)} were wrong without a "
+        "doubt; the default is not judged by these, since no class would help."
+    ]
 
 
 def _named(rows: Sequence[Trust]) -> str:

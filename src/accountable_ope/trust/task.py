@@ -16,6 +16,8 @@ from ..problem.problem import Problem
 from ..problem.transitions import StartStates, Transitions
 
 EXACT = "exact"
+ERRORS = 3.0
+"""Standard errors of a simulated value within which a miss is not counted."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,19 @@ class Truth:
         0 where the value is exact.
     made : str
         How.
+    cut_off : float
+        The most that cutting off simulated returns can have moved it.
     """
 
     value: float
     standard_error: float = 0.0
     made: str = EXACT
+    cut_off: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        """How far the value may be from the truth: an interval is not called wrong for a miss that may be the simulation's."""
+        return ERRORS * self.standard_error + self.cut_off
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +96,11 @@ def _stored() -> tuple[tuple[str, str, Truth], ...]:
     text = (files("accountable_ope") / "data" / "trust" / "truth.json").read_text(encoding="utf-8")
     document = json.loads(text)
     return tuple(
-        (row["task"], row["policy"], Truth(row["value"], row["standard_error"], f"{row['episodes']} simulated episodes"))
+        (
+            row["task"],
+            row["policy"],
+            Truth(row["value"], row["standard_error"], f"{row['episodes']} simulated episodes", row["cut_off"]),
+        )
         for row in document["values"]
     )
 
