@@ -25,7 +25,9 @@ def main(path: Path) -> None:
     questions = []
     for make in SIMULATIONS:
         simulation = make()
-        questions += [(simulation.process.name, name, simulation.process, policy, DISCOUNT) for name, policy in simulation.policies]
+        questions += [
+            (simulation.process.name, name, simulation.process, policy, DISCOUNT) for name, policy in simulation.policies
+        ]
     questions.append((process.name, "timid", process, timid(process), process.mdp.discount))
     rows = []
     for index, (task, name, simulated, policy, discount) in enumerate(questions):

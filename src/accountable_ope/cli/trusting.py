@@ -38,9 +38,7 @@ def trust(
     logs: Annotated[
         int | None, Parameter(help="Logs per task and n.", show_default=f"{MANY}, or {FEW} of {LARGE:,} rows and more")
     ] = None,
-    method: Annotated[
-        tuple[str, ...], Parameter(help="Method, repeatable.", show_default=", ".join(METHOD_NAMES))
-    ] = (),
+    method: Annotated[tuple[str, ...], Parameter(help="Method, repeatable.", show_default=", ".join(METHOD_NAMES))] = (),
     delta: Annotated[float, Parameter(help="Failure probability of the two-sided statement.")] = DELTA,
     quick: Annotated[
         bool, Parameter(help="A small run: one log of 1,000 rows per task, one policy, the default and the sandwich.")
@@ -128,8 +126,8 @@ def print_trust(terminal: Console, rows: Sequence[Trust], skipped: Sequence[Skip
         )
     terminal.print(table)
     terminal.print(
-        "width: median share of the range of values; whole: the interval is that range; empty: the log refutes the class; doubted: "
-        "wrong, and said to be doubted; WRONG: wrong without a doubt; s: seconds of processor time.",
+        "width: median share of the range of values; whole: the interval is that range; empty: the log refutes the class; "
+        "doubted: wrong, and said to be doubted; WRONG: wrong without a doubt; s: seconds of processor time.",
         highlight=False,
     )
 

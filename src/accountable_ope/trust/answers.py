@@ -70,7 +70,9 @@ class Answer:
 
     @property
     def covered(self) -> bool:
-        return self.lower - self.margin <= self.truth <= self.upper + self.margin  # an empty interval has NaN ends and covers nothing
+        return (
+            self.lower - self.margin <= self.truth <= self.upper + self.margin
+        )  # an empty interval has NaN ends and covers nothing
 
     @property
     def width(self) -> float:

@@ -1,8 +1,8 @@
 """Classic control tasks of Gymnasium as equations, many states stepped at once: what a stranger's log often comes from.
 
 `step` does what one step of CartPole-v1, MountainCar-v0, Acrobot-v1 and Pendulum-v1 does (the tests compare them, where Gymnasium
-is installed). Start states are 50 that were drawn once and for all, as `ControlTask` wants it; those of MountainCar and Acrobot are
-spread wider than Gymnasium's, from which a log of a random policy hardly ever reaches the goal.
+is installed). Start states are 50 that were drawn once and for all, as `ControlTask` wants it; those of MountainCar and Acrobot
+are spread wider than Gymnasium's, from which a log of a random policy hardly ever reaches the goal.
 """
 
 from __future__ import annotations
@@ -107,11 +107,12 @@ class Acrobot:
     def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
         cos1, sin1, cos2, sin2, speed1, speed2 = states.T
         z = np.stack([np.arctan2(sin1, cos1), np.arctan2(sin2, cos2), speed1, speed2], axis=1)
-        torque, h = actions - 1.0, 0.2
+        torque, h = self.actions[actions, 0], 0.2
         k1 = _swing(z, torque)
         k2 = _swing(z + h / 2 * k1, torque)
         k3 = _swing(z + h / 2 * k2, torque)
-        z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + _swing(z + h * k3, torque))
+        k4 = _swing(z + h * k3, torque)
+        z = np.asarray(z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
         z[:, :2] = (z[:, :2] + np.pi) % (2 * np.pi) - np.pi
         z[:, 2], z[:, 3] = np.clip(z[:, 2], -4 * np.pi, 4 * np.pi), np.clip(z[:, 3], -9 * np.pi, 9 * np.pi)
         ended = _up(z)

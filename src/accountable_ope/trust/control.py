@@ -67,7 +67,7 @@ def mixed(target: DiscretePolicy, share: float) -> DiscretePolicy:
 
     def chances(states: FloatArray) -> FloatArray:
         asked = np.asarray(target.probabilities(states))
-        return share * asked + (1 - share) / asked.shape[1]
+        return np.asarray(share * asked + (1 - share) / asked.shape[1])
 
     return DiscretePolicy(chances, target.action_vectors)
 
@@ -121,21 +121,25 @@ def _swing_up(states: FloatArray) -> FloatArray:
 
 
 def cartpole_simulation() -> Simulation:
+    """CartPole, with a policy that falls now and then and one that hardly ever does."""
     process = CartPole()
     return Simulation(process, (("leaning", _two(process, 20, 0.9, 0.2)), ("balancing", _two(process, 20, 4, 0.02))))
 
 
 def mountaincar_simulation() -> Simulation:
+    """MountainCar, with a policy that swings up and one that mostly pushes to the right."""
     process = MountainCar()
     return Simulation(process, (("along", _along(process, 1, 200.0)), ("rightward", _always(process, 0.1, 0.1, 0.8))))
 
 
 def acrobot_simulation() -> Simulation:
+    """Acrobot, with a policy that pumps and a random one."""
     process = Acrobot()
     return Simulation(process, (("along", _along(process, 5, 2.0)), ("random", _uniform(process))))
 
 
 def pendulum_simulation() -> Simulation:
+    """Pendulum, with a policy that swings up and one that only brakes."""
     process = Pendulum()
     braking = _torque(process, lambda states: np.clip(-states[:, 2], -2, 2))
     return Simulation(process, (("swing-up", _torque(process, _swing_up)), ("braking", braking)))
@@ -146,18 +150,21 @@ SIMULATIONS = (cartpole_simulation, mountaincar_simulation, acrobot_simulation, 
 
 
 def cartpole() -> Task:
+    """Falls are a cliff of Q."""
     simulation = cartpole_simulation()
     logger = mixed(simulation.policies[0][1], 0.5)
     return simulation.task("cartpole", "Gymnasium's CartPole-v1, logged by `leaning`, half of the time at random.", logger)
 
 
 def cartpole_random() -> Task:
+    """Good poles are never logged."""
     simulation = cartpole_simulation()
     logger = _uniform(simulation.process)
     return simulation.task("cartpole-random", "CartPole-v1, logged by random pushes: no log shows a pole that stays up.", logger)
 
 
 def mountaincar() -> Task:
+    """Q jumps where a swing just reaches the top."""
     simulation = mountaincar_simulation()
     logger = mixed(simulation.policies[0][1], 0.5)
     text = "Gymnasium's MountainCar-v0 from anywhere, logged by `along`, half of the time at random."
@@ -165,6 +172,7 @@ def mountaincar() -> Task:
 
 
 def mountaincar_valley() -> Task:
+    """What decides the value is hardly ever logged."""
     simulation = mountaincar_simulation()
     logger = mixed(simulation.policies[0][1], 0.3)
     valley = MountainCar((-0.9, -0.03), (-0.1, 0.03))
@@ -173,12 +181,14 @@ def mountaincar_valley() -> Task:
 
 
 def acrobot() -> Task:
+    """Six coordinates, chaotic."""
     simulation = acrobot_simulation()
     logger = mixed(simulation.policies[0][1], 0.5)
     return simulation.task("acrobot", "Gymnasium's Acrobot-v1 from anywhere below, logged by `along`, half at random.", logger)
 
 
 def pendulum() -> Task:
+    """The angle is cut at the bottom, where the cost has a kink."""
     simulation = pendulum_simulation()
     text = "Gymnasium's Pendulum-v1 with five torques, logged at random: never ends, rewards in [-16.3, 0]."
     return simulation.task("pendulum", text, _uniform(simulation.process))
@@ -204,14 +214,17 @@ def _measured(task: str, temperature: float) -> Truth:
 
 
 def puck() -> Task:
+    """Walls turn the puck back."""
     return _softmax_task("puck", "Puck-Mountain, logged by softmax(Q) at temperature 1.", PuckMountain())
 
 
 def puck_random() -> Task:
+    """The same where the logger knows nothing."""
     process = PuckMountain()
     return _softmax_task("puck-random", "Puck-Mountain, logged by random pushes.", process, _uniform(process))
 
 
 def inverted_pendulum() -> Task:
+    """A cliff again, with noise."""
     text = "MuJoCo's Inverted-Pendulum with noise, logged by softmax(Q) at temperature 1."
     return _softmax_task("inverted-pendulum", text, InvertedPendulum())

@@ -46,6 +46,7 @@ def _facts(discount: float) -> Assumptions:
 
 
 def tabular() -> Task:
+    """A table holds Q."""
     mdp = random_tabular(10, 2, seed=3, discount=0.9)
     tables = (("first", np.tile([0.8, 0.2], (10, 1))), ("second", np.tile([0.1, 0.9], (10, 1))))
     return Task(
@@ -168,6 +169,7 @@ class PlantedProcess:
 
 
 def planted_process() -> PlantedProcess:
+    """The planted problem of the task."""
     return PlantedProcess(PlantedMDP(seed=1, features=10, discount=0.9))
 
 
@@ -177,6 +179,7 @@ def timid(process: PlantedProcess) -> DiscretePolicy:
 
 
 def planted() -> Task:
+    """The class that holds Q exists, but is not told."""
     process = planted_process()
     mdp = process.mdp
     return Task(

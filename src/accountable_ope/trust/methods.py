@@ -104,9 +104,7 @@ def guessed(recipe: Recipe, problem: Problem) -> Recipe:
         return recipe
     ball = Ball(within=1.0, span=problem.ranges.span, enlarged=1.0, overlap=math.nan, wider=1.0)
     kind = ClassKind.FOURIER if recipe.kind is ClassKind.NONE else recipe.kind  # whoever gives a class has said that Q is in it
-    return replace(
-        recipe, kind=kind, features=recipe.whitened or recipe.features, estimate=None, whitened=None, ball=ball
-    )
+    return replace(recipe, kind=kind, features=recipe.whitened or recipe.features, estimate=None, whitened=None, ball=ball)
 
 
 def _explicit(evaluation: Evaluation, method: Method, delta: float) -> Ends:
@@ -117,6 +115,4 @@ def _explicit(evaluation: Evaluation, method: Method, delta: float) -> Ends:
 
 def _found(method: Method, recipe: Recipe, interval: Ends, begin: float) -> Found:
     status = interval.status  # with the tests behind a doubt, which are part of the answer and of its time
-    return Found(
-        method, recipe.kind.name, float(interval.lower), float(interval.upper), status, process_time() - begin
-    )
+    return Found(method, recipe.kind.name, float(interval.lower), float(interval.upper), status, process_time() - begin)

@@ -23,8 +23,8 @@ def markdown_table(rows: Sequence[Trust], skipped: Sequence[Skipped] = ()) -> st
     parts = [verdict(rows), "", *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
     parts += ["", *table(HEADER, list(_lines(rows))), ""]
     parts += [
-        "Width: as a share of the range of values, the median over logs with an interval; s: mean seconds of processor time of one "
-        "answer. All other columns count logs.",
+        "Width: as a share of the range of values, the median over logs with an interval; s: mean seconds of processor time of "
+        "one answer. All other columns count logs.",
         "",
         "### The truths",
         "",

@@ -129,8 +129,8 @@ def _headline(own: Sequence[Trust]) -> list[str]:
     allowed = " and ".join(f"{100 * delta:g}%" for delta in sorted({row.delta for row in own}))
     parts = [
         f"Of {logs} first answers on {tasks} task{'s' if tasks > 1 else ''}, {wrong} ({100 * wrong / logs:.1f}%) were wrong "
-        f"without a doubt, where {allowed} would be allowed; {sum(row.wrong_with_doubt for row in own)} were wrong and said to be "
-        f"doubted, {sum(row.vacuous for row in own)} were vacuous, {sum(row.inconsistent for row in own)} had no interval."
+        f"without a doubt, where {allowed} would be allowed; {sum(row.wrong_with_doubt for row in own)} were wrong and said to "
+        f"be doubted, {sum(row.vacuous for row in own)} were vacuous, {sum(row.inconsistent for row in own)} had no interval."
     ]
     over, bad = [row for row in own if row.exceeds], refuted(own)
     if over:
