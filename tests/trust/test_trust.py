@@ -43,6 +43,7 @@ def test_every_answer_is_counted_once():
     assert (row.logs, row.covered, row.vacuous, row.inconsistent, row.wrong_with_doubt, row.wrong) == (7, 3, 1, 1, 1, 2)
     assert row.logs == row.covered + row.inconsistent + row.wrong_with_doubt + row.wrong
     assert row.width == pytest.approx(0.075)  # of 2/20, 2/20, 1, 1/20, 1/20, 1/20
+    assert row.farthest == pytest.approx(0.025)
     assert row.rate == 2 / 7 and row.exceeds and not row.refuted
     said = verdict([row])
     assert said.startswith("Of 7 first answers on 1 task, 2 (28.6%) were wrong without a doubt, where 10% would be allowed")
@@ -86,7 +87,7 @@ def test_exit_codes_json_and_page_of_what_a_folder_holds(tmp_path):
     [row] = document["rows"]
     assert (row["wrong"], row["rate"], row["logs"], row["method"]) == (8, 1.0, 8, "default")
     text = page.read_text()
-    assert "| `cartpole` | leaning | 2000 | default | 8 | 0 | 0.050 | 0 | 0 | 0 | **8** | 2.0 |" in text
+    assert "| `cartpole` | leaning | 2000 | default | 8 | 0 | 0.050 | 0 | 0 | 0 | **8** | 0.025 | 2.0 |" in text
     assert "| `cartpole` | leaning | 17.573 | 0.0066 | [0, 20] | 200000 simulated episodes |" in text
     good = kept(tmp_path / "good", answers((RIGHT, "OK"), (NOTHING, "INCONSISTENT")))
     done = aope_command("trust", "--out", good, "--stored")

@@ -106,14 +106,16 @@ def print_trust(terminal: Console, rows: Sequence[Trust], skipped: Sequence[Skip
     for each in skipped:
         terminal.print(f"Skipped {each.name}: {each.reason}.")
     table = Table(box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
-    table.add_column("task, policy, method", no_wrap=True)
-    for name in ("n", "logs", "covered", "width", "whole", "empty", "doubted", "WRONG", "s"):
+    table.add_column("task", no_wrap=True)
+    for name in ("n", "logs", "covered", "width", "whole", "empty", "doubted", "WRONG", "by", "s"):
         table.add_column(name, justify="right", no_wrap=True)
-    before = None
+    task, policy = "", ""
     for row in rows:
-        if (row.task, row.policy) != before:
-            before = (row.task, row.policy)
-            table.add_row(f"[bold]{row.task}[/], {row.policy}")
+        if row.task != task:
+            table.add_row(f"[bold]{row.task}[/]")
+        if (row.task, row.policy) != (task, policy):
+            table.add_row(f" {row.policy}")
+        task, policy = row.task, row.policy
         table.add_row(
             f"  {row.method}",
             str(row.n),
@@ -121,13 +123,15 @@ def print_trust(terminal: Console, rows: Sequence[Trust], skipped: Sequence[Skip
             str(row.covered),
             "-" if row.width is None else f"{row.width:.3f}",
             *(str(count or "") for count in (row.vacuous, row.inconsistent, row.wrong_with_doubt, row.wrong)),
-            f"{row.seconds:.1f}",
+            "" if row.farthest == 0 else f"{row.farthest:.3f}",
+            f"{row.seconds:.1f}" if row.seconds < 10 else f"{row.seconds:.0f}",
             style="red" if row.refuted else None,
         )
     terminal.print(table)
     terminal.print(
         "width: median share of the range of values; whole: the interval is that range; empty: the log refutes the class; "
-        "doubted: wrong, and said to be doubted; WRONG: wrong without a doubt; s: seconds of processor time.",
+        "doubted: wrong, and said to be doubted; WRONG: wrong without a doubt; by: the farthest miss, as such a share; s: seconds "
+        "of processor time.",
         highlight=False,
     )
 

@@ -80,6 +80,12 @@ class Answer:
         return (self.upper - self.lower) / (self.high - self.low)
 
     @property
+    def miss(self) -> float:
+        """How far the truth is outside, as a share of the range of values; 0 where it is inside or there is no interval."""
+        outside = max(self.lower - self.truth, self.truth - self.upper) / (self.high - self.low)
+        return outside if self.wrong else 0.0
+
+    @property
     def wrong(self) -> bool:
         """There is an interval, and the truth is outside."""
         return not self.covered and self.status != Status.INCONSISTENT.name

@@ -14,7 +14,7 @@ from .tasks import Skipped, task_named
 BEGIN, END = "<!-- trust table: begin -->", "<!-- trust table: end -->"
 HEADER = (
     "task", "policy", "n", "method", "logs", "covered", "median width", "vacuous", "no interval", "wrong, doubted",
-    "**wrong without a doubt**", "s",
+    "**wrong without a doubt**", "farthest", "s",
 )  # fmt: skip
 
 
@@ -23,8 +23,9 @@ def markdown_table(rows: Sequence[Trust], skipped: Sequence[Skipped] = ()) -> st
     parts = [verdict(rows), "", *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
     parts += ["", *table(HEADER, list(_lines(rows))), ""]
     parts += [
-        "Width: as a share of the range of values, the median over logs with an interval; s: mean seconds of processor time of "
-        "one answer. All other columns count logs.",
+        "Width: as a share of the range of values, the median over logs with an interval; farthest: the most by which the truth "
+        "was missed, doubted or not, as such a share; s: mean seconds of processor time of one answer. All other columns count "
+        "logs.",
         "",
         "### The truths",
         "",
@@ -58,9 +59,14 @@ def _lines(rows: Sequence[Trust]) -> Iterator[list[str]]:
             "-" if row.width is None else f"{row.width:.3f}",
             *(str(count) for count in (row.vacuous, row.inconsistent, row.wrong_with_doubt)),
             wrong,
+            _share(row.farthest),
             f"{row.seconds:.1f}",
         ]
         before = (task, policy, n)
+
+
+def _share(miss: float) -> str:
+    return "" if miss == 0 else f"{miss:.4f}" if miss < 0.001 else f"{miss:.3f}"
 
 
 def _truths(rows: Sequence[Trust]) -> Iterator[list[str]]:

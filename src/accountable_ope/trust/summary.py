@@ -35,6 +35,8 @@ class Trust:
         How many intervals missed the truth and were marked as doubted.
     wrong : int
         How many missed it and nothing was said.
+    farthest : float
+        The most by which the truth was missed, doubted or not, as a share of the range of values.
     seconds : float
         Mean processor time.
     """
@@ -51,6 +53,7 @@ class Trust:
     inconsistent: int
     wrong_with_doubt: int
     wrong: int
+    farthest: float
     seconds: float
 
     @property
@@ -104,6 +107,7 @@ def _summary(rows: Sequence[Answer]) -> Trust:
         inconsistent=sum(row.status == Status.INCONSISTENT.name for row in rows),
         wrong_with_doubt=sum(doubted),
         wrong=sum(row.wrong for row in rows) - sum(doubted),
+        farthest=max(row.miss for row in rows),
         seconds=fmean(row.seconds for row in rows),
     )
 
