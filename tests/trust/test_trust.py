@@ -1,6 +1,7 @@
 """`aope trust`: what is counted, what is kept, what is said."""
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +106,8 @@ def test_answers_of_another_truth_are_refused(tmp_path):
 
 def test_a_run_is_kept_and_not_repeated(tmp_path, monkeypatch):
     task = task_named("coarse")
+    question = Question("coarse", "right", 500, 0, SMALL.methods, 0.1)
+    assert pickle.loads(pickle.dumps(question)) == question  # workers get it by name
     first = run_answers([task], SMALL, workers=1, folder=tmp_path)
     assert [(row.policy, row.method, row.n, row.log) for row in first] == [
         (policy, method, 500, 0) for policy in ("right", "left") for method in ("default", "sandwich")

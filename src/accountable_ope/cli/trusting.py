@@ -130,8 +130,8 @@ def print_trust(terminal: Console, rows: Sequence[Trust], skipped: Sequence[Skip
     terminal.print(table)
     terminal.print(
         "width: median share of the range of values; whole: the interval is that range; empty: the log refutes the class; "
-        "doubted: wrong, and said to be doubted; WRONG: wrong without a doubt; by: the farthest miss, as such a share; s: seconds "
-        "of processor time.",
+        "doubted: wrong, and said to be doubted; WRONG: wrong without a doubt; by: the farthest miss, as such a share; s: "
+        "seconds of processor time.",
         highlight=False,
     )
 
