@@ -45,7 +45,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/program.py
 	$(BIN)/python benchmarks/memory.py
 
-# Every task of the table of trust once: a minute or two.
+# Every task of the table of trust once.
 trust: $(VENV)/.test
 	$(BIN)/aope trust --quick
 

@@ -25,7 +25,7 @@ from .output import check_folder, check_places, console, note, print_json, progr
 
 EXIT_REFUTED = 1
 QUICK = Plan(sizes=(1_000,), methods=methods_named(("default", "sandwich")), logs=1, policies=1)
-"""Every task once, in a minute or two."""
+"""Every task once."""
 
 
 def trust(
