@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-lowest lint format types pictures bench clean
+.PHONY: demo test test-fast test-lowest lint format types pictures bench trust clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
@@ -44,6 +44,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/statistic.py
 	$(BIN)/python benchmarks/program.py
 	$(BIN)/python benchmarks/memory.py
+
+# Every task of the table of trust once.
+trust: $(VENV)/.test
+	$(BIN)/aope trust --quick
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -99,6 +99,9 @@ SLOW = (
     "statistics/test_statistic.py::test_rows_may_come",
     "statistics/test_statistic.py::test_statistics_are_quadratic",
     "test_demo.py::test_stored_values",
+    "trust/test_tasks.py::test_exact_values",
+    "trust/test_tasks.py::test_stored_values",
+    "trust/test_tasks.py::test_the_planted_values",
     "test_docstrings.py::test_examples_run",
 )
 """Where node ids begin, from this folder: statistics over many data sets, figures, training, and whatever takes seconds."""

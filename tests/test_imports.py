@@ -29,6 +29,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("defaults",),
     ("bounds",),
     ("laboratory", "experiments"),
+    ("trust",),
     ("demo", "report"),
     ("cli",),
     ("__init__", "__main__"),

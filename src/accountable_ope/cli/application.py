@@ -63,6 +63,11 @@ COMMANDS = {
         "simulating",
         "Roll out a control task with the softmax policy of its network, and write transitions and start states.",
     ),
+    "trust": (
+        "trusting",
+        "Measure trust: how often a first answer is wrong and nothing says so, on tasks whose Q is in no class at hand.\n\n"
+        "Exit code 1 when the default is wrong without a doubt so often that a rate of delta is not believable.",
+    ),
     "verify": (
         "verifying",
         "Prove a certificate again: the interval follows from its sums, its assumptions and delta.\n\n"

@@ -14,6 +14,7 @@ from ..problem.policy import DiscretePolicy, state_action_points
 from ..problem.step_knowledge import StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray, IntArray, frozen, number, positive, whole
+from .control_task import Step
 from .draws import draw_indices
 
 _ACTIONS: FloatArray = frozen(np.array([[-1.0], [0.0], [1.0]]))
@@ -216,6 +217,15 @@ class PlantedMDP:
         for atom in atoms:
             onward += self.state_values(center + atom)
         return self.q(states, actions) - self.discount * onward / len(atoms)
+
+    def step(self, states: FloatArray, actions: IntArray, rng: np.random.Generator) -> Step:
+        """One step from every state, with actions as indices; never terminated."""
+        rewards, atoms = self.mean_reward(states, actions), self._atoms()
+        self._refuse_reward(states, actions, rewards)
+        if self.bernoulli:
+            rewards = (rng.uniform(size=len(rewards)) < rewards).astype(np.float64)
+        after = _mean_next(states, actions) + atoms[rng.integers(0, len(atoms), len(states))]
+        return Step(after, rewards, np.zeros(len(states), dtype=bool))
 
     def sample(self, rng: np.random.Generator, trajectories: int = 20, length: int = 50) -> Transitions:
         """Trajectories of the behavior policy, one after the other, never terminated.
