@@ -8,7 +8,6 @@ from scipy.stats import binom
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
-from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.doubts import DoubtKind, TestedClass, all_doubted, class_doubts, shown_status
 from accountable_ope.report.document import interval_document
 from accountable_ope.report.html import report_html
@@ -154,17 +153,6 @@ def test_fragility_is_the_interval_at_larger_norms():
         assert (each.lower, each.upper) == (again.lower, again.upper)
     assert found.fragile == (found.largest_move > 0.1) and f"{found.larger[1].norm_bound:.4g}" in found.statement.text
     assert bound(data, facts=dataclasses.replace(FACTS, norm_bound=None), radius="certified").fragility() is None
-
-
-def test_chance_loss_is_the_mean_square_at_the_least_loss():
-    data = draw(0)
-    system = aope.statistics.bellman_system(Experience(data, MDP.starts, MDP.policy, 0.8), MDP.features())
-    statistic = aope.statistics.kernel_statistic(system, aope.Gaussian(1.0))
-    theta = aope.programs.decompose(statistic.v_loss(), system.penalized).least_loss(FACTS.norm_bound).theta
-    residuals = system.target - system.residuals @ theta
-    expected = float(np.sum(residuals**2)) / len(data) ** 2  # K(x, x) = 1
-    for radius in ("azuma", "certified"):
-        assert bound(data, radius=radius).certificates[0].chance_loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_demonstration_says_so_itself():

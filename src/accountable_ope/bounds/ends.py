@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput
@@ -14,7 +13,6 @@ from ..programs.certificate import LeastNormFound
 from ..programs.constraint import Constraint, Role
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.envelope import Steps
-from ..programs.evidence import Evidence
 from ..programs.pointwise_rows import PointwiseRows
 from ..programs.quadratic import Quadratic
 from ..programs.solver import Solution, least_norm_found, solve
@@ -23,12 +21,8 @@ from ..radii.member import Member
 from ..radii.premises import why_so_large
 from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
 from ..statistics.bellman import BellmanSystem
-from ..validation import FloatArray
 from .interval import Basis, ClassCertificates
 from .terms import terms_of
-
-DIGITS = 1e-7
-"""Residuals below this share of what they are differences of are rounding, of the data if not of the arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,6 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         if solution.empty:
             inside = constraints.inside[: len(constraints.penalized)]
             level = evidence.bound(evidence.steps(constraints.range.over_ball(constraints.radius)), evidence.variance(inside))
-    compared = rule.loss is LossKind.V and constraints.unseen is None
     part = ClassCertificates(
         features=member.name,
         constraints=constraints,
@@ -77,7 +70,6 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
         offset=member.system.offset,
         missed=solution.missed + member.misfit,
         tightening=solution.tightening,
-        chance_loss=_chance_loss(member, evidence, constraints.inside) if compared else math.nan,
         tests=member.tests,
         basis=Basis(
             description=member.description,
@@ -125,16 +117,6 @@ def step_rows(member: Member) -> StepRows:
 def _bounds_misfit(rule: RadiusRule) -> bool:
     """Whether a large loss says how far Q is: a V-statistic of the kernel itself does."""
     return rule.loss is LossKind.V and rule.approach is not Approach.SELF_NORMALIZED
-
-
-def _chance_loss(member: Member, evidence: Evidence, theta: FloatArray) -> float:
-    """sum_i K_ii (e_i^2 + tau^2) / n^2 and what rounding may add to a loss: one at the level of rounding is no evidence.
-
-    tau = 1e-7 (rms v + rms |Z||theta|), below which residuals are digits of something else.
-    """
-    statistic, m = member.statistic, len(theta)
-    tau = DIGITS * float(statistic.column_scale[m] + statistic.column_scale[:m] @ np.abs(theta))
-    return max(evidence.variance(theta), 0.0) + (tau * statistic.kappa_variance) ** 2 + evidence.rounding
 
 
 def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float:

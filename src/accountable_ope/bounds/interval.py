@@ -127,9 +127,6 @@ class ClassCertificates:
         What the coordinates of an RKHS can hide from either end, beyond what is part of the program.
     tightening : Tightening or None
         The rounds behind a radius that follows the variance.
-    chance_loss : float
-        sum_i e_i^2 K(x_i, x_i) / n^2, e the residuals where the loss is least; about the mean loss of the true Q, were it in the
-        class (NaN: not computed).
     basis : Basis
         What the data and the class give.
     least_norm_terms, least_loss_terms : tuple of TermRecord
@@ -155,7 +152,6 @@ class ClassCertificates:
     offset: float = 0.0
     missed: float = 0.0
     tightening: Tightening | None = None
-    chance_loss: float = math.nan
 
     def __repr__(self) -> str:
         return f"ClassCertificates({self.features}, {self.upper.status.name}, {self.lower.status.name})"

@@ -104,7 +104,6 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         lower=lower,
         least_loss=part.least_loss,
         least_misfit=part.least_misfit,
-        chance_loss=part.chance_loss,
         specification=part.specification,
         norm_test=part.norm_test,
         identification=math.nan if tightening is None else tightening.identification,

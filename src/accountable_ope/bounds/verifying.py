@@ -285,7 +285,7 @@ def _same_tests(part: ClassRecord, tests: ClassTests) -> bool:
 
 def _same_p(claimed: float, found: float) -> bool:
     least = 1e-15
-    return abs(math.log10(max(claimed, least)) - math.log10(max(found, least))) <= 0.05
+    return abs(math.log10(max(claimed, least)) - math.log10(max(found, least))) <= 0.005
 
 
 def _points(points: FloatArray | None, slack: float) -> FloatArray:

@@ -259,7 +259,6 @@ class ClassRecord:
     lower: EndRecord
     least_loss: float
     least_misfit: float
-    chance_loss: float
     specification: SpecificationTest
     norm_test: NormTest | None
     identification: float

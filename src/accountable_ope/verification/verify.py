@@ -28,7 +28,7 @@ from ..radii.premises import (
 )
 from ..radii.registry import radius_rule
 from .balls import ball_radius
-from .class_proof import TOLERANCE, ClassProof, check_norm, near, prove_class
+from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
 from .facts import ClassFacts
 from .ranges import relative_values
@@ -188,9 +188,12 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     assert proved.ranges is not None
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
     size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
-    for end, follows in zip(claimed, unclipped, strict=True):
-        # Beyond the range of values an end says nothing, and is cut to it.
-        if not ((end < low and follows < low) or (end > high and follows > high)):
+    for end, follows, sign, limit in zip(claimed, unclipped, (-1.0, 1.0), (-low, high), strict=True):
+        if sign * end > limit and sign * follows > limit:
+            # Beyond the range of values an end is cut to it: a wider claim is no other one, and huge numbers have fewer digits.
+            fits = end == follows or sign * end >= sign * follows - WIDER * (abs(follows) + size)
+            require(fits, f"an end before it is cut is {follows:.9g}, not {end:.9g}")
+        else:
             near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
