@@ -22,7 +22,7 @@ from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
 from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status, statements
 from ..radii.no_cut import NoCut
-from ..radii.premises import ClassWords, CutWords, cut_remarks
+from ..radii.premises import ClassWords, CutWords, cut_remarks, rest_kernel
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
 from ..statistics.examiner import ClassTests
@@ -160,7 +160,8 @@ class ClassCertificates:
     def words(self) -> ClassWords:
         """What premises say of the class."""
         kind = self.basis.description.kind
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind)
+        rest = "" if self.constraints.rest is None else rest_kernel(self.basis.description)
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest)
 
     @property
     def cut(self) -> CutWords | None:

@@ -99,7 +99,7 @@ class _Setting:
     @classmethod
     def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, enough: float) -> _Setting:
         boxes = feasible.boxes
-        rows = None if boxes is None else boxes.known(known.residual_bound, feasible.radius, known.round)
+        rows = None if boxes is None else boxes.known(known.residual_bound, feasible.hidden, known.round)
         return cls(feasible, feasible.squares(known), inside, enough, rows)
 
 
