@@ -413,7 +413,10 @@ class Interval:
         return breakdown_of(self, rows=rows)
 
     def fragility(self) -> Fragility | None:
-        """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end."""
+        """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end.
+
+        Of a `SemiParametric` class the norm is that of what its features miss, the declared `misfit_norm`.
+        """
         return None if self.rebound is None else fragility_of(self, self.rebound)
 
     @property
