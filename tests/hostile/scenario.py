@@ -190,6 +190,7 @@ def _classes(folder: Path, data: Any, mdp: Any, facts: Any, asked: Any, phi: Any
     span = classes.Span(phi, True)
     classes.residual_range(span, mdp.policy, facts, asked.ranges, terminates=False)
     aope.KernelSections(aope.Gaussian(0.5), landmarks=5).columns(asked.experience)
+    aope.SemiParametric(phi, aope.Gaussian(0.5), landmarks=5).columns(asked.experience)
 
 
 def _kernels(data: Any, mdp: Any, kernel: Any, tiles: Any) -> None:

@@ -166,7 +166,9 @@ def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
     low, high = member.ranges.value
     if member.system.remainder is not None or not len(member.system.box_rows):
         if asked:
-            raise InvalidInput("`pointwise` is not for KernelSections or SemiParametric: what their coordinates miss differs from point to point.")
+            raise InvalidInput(
+                "`pointwise` is not for KernelSections or SemiParametric: what coordinates miss differs from point to point."
+            )
         return None
     if not low < high:
         return None

@@ -65,4 +65,4 @@ def _refuse_misfit_norm(classes: Sequence[FunctionClass], facts: Assumptions) ->
     if wanted and facts.misfit_norm is None:
         raise InvalidInput("`misfit_norm` is needed with SemiParametric: without it nothing limits what the features miss.")
     if facts.misfit_norm is not None and not wanted:
-        raise InvalidInput("`misfit_norm` is the norm of what the features of a SemiParametric class miss. There is no such class.")
+        raise InvalidInput("`misfit_norm` is of what the features of a SemiParametric class miss. There is no such class.")

@@ -282,9 +282,8 @@ def as_class(features: Features) -> FunctionClass:
         return features
     if not isinstance(features, FeatureMap):
         raise InvalidInput(
-            "`features` must be a feature map (such as RandomFourier), KernelSections, SemiParametric or Precomputed, or a list of "
-            "them. "
-            f"Got {type(features).__name__}."
+            "`features` must be a feature map (such as RandomFourier), KernelSections, SemiParametric or Precomputed, or a list "
+            f"of them. Got {type(features).__name__}."
         )
     return Span(features, features.intercept)
 

@@ -20,6 +20,7 @@ class Role(Enum):
     LOSS = "loss"
     BALL = "ball"
     REST = "rest"
+    ENCLOSING = "enclosing"
     BOX = "box"
     VARIANCE = "variance"
 

@@ -5,8 +5,8 @@ For Q = Q_P + g with ||g|| = s orthogonal to the coordinates, ||theta||^2 + s^2 
 and (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2 for every z > 0 keeps every constraint one quadratic in (theta, s).
 
 Where a class has features and, for what they miss, a part of an RKHS, each has a ball of its own: ||theta||^2 <= R^2 for the
-features, ||alpha||^2 + s^2 <= rho^2 for the rest. Both lie in one ellipsoid, ||theta||^2 / R^2 + ||alpha||^2 / rho^2 <= 2, which
-serves where one ball is all that a program takes.
+features, ||alpha||^2 + s^2 <= rho^2 for the rest. Both lie in one ellipsoid, which serves as the one ball of a fast solution:
+||theta||^2 / R^2 + (||alpha||^2 + s^2) / rho^2 <= 2.
 """
 
 from __future__ import annotations
@@ -142,20 +142,18 @@ class ConstraintSet:
         theta = (self.least if self.rest is None else self.decomposition.least_loss(self.norm_bound)).theta
         return theta if self.unseen is None else np.append(theta, 0.0)
 
-    @property
-    def _masks(self) -> tuple[BoolArray, BoolArray]:
+    def _masks(self, *, unseen: bool) -> tuple[BoolArray, BoolArray]:
         """What the ball counts, and what that of the rest does; of what is unseen the latter, where there is one."""
-        unseen = [] if self.unseen is None else [True]
+        missed = np.ones(int(unseen), dtype=bool)
         if self.rest is None:
-            return np.append(self.penalized, np.array(unseen, dtype=bool)), np.zeros(0, dtype=bool)
+            return np.append(self.penalized, missed), np.zeros(0, dtype=bool)
         first = np.arange(len(self.penalized)) < self.rest.coordinates
-        missed = np.array(unseen, dtype=bool)
         return np.append(self.penalized & ~first, ~missed), np.append(first, missed)
 
     @property
     def squared_norm(self) -> Quadratic:
         """||theta||^2 + s^2; of the features alone, where the rest has a ball of its own."""
-        return ball(self._masks[0], 1.0).quadratic
+        return ball(self._masks(unseen=self.unseen is not None)[0], 1.0).quadratic
 
     @property
     def radius(self) -> float:
@@ -165,13 +163,18 @@ class ConstraintSet:
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
         """Balls and box, in theta and, where something is unseen, its norm."""
-        of_features, of_rest = self._masks
-        constraints = [] if self.norm_bound is None else [ball(of_features, self.norm_bound)]
-        if self.rest is not None:
-            constraints.append(ball(of_rest, self.rest.radius, Role.REST))
+        constraints = list(self.balls(unseen=self.unseen is not None))
         if self.box is not None:
             constraints.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.hidden))
         return tuple(constraints)
+
+    def balls(self, *, unseen: bool) -> tuple[Constraint, ...]:
+        """The ball and, where there is one, that of the rest; unseen: with the norm of what is unseen as one more variable."""
+        of_features, of_rest = self._masks(unseen=unseen)
+        found = [] if self.norm_bound is None else [ball(of_features, self.norm_bound)]
+        if self.rest is not None:
+            found.append(ball(of_rest, self.rest.radius, Role.REST))
+        return tuple(found)
 
     @cached_property
     def boxes(self) -> RowBoxes | None:

@@ -205,12 +205,19 @@ def _feasible_set(constraints: ConstraintSet, objective: FloatArray) -> tuple[Fe
         limit = (math.sqrt(limit) + hidden * loss) ** 2
         if box is not None:
             box = replace(box, limit=(math.sqrt(box.limit) + hidden * unseen.box) ** 2)
-        return FeasibleSet(constraints.decomposition, limit, R, box), (objective, -objective), hidden * unseen.objective
+        seen = FeasibleSet(constraints.decomposition, limit, R, box, _within(constraints, unseen=False))
+        return seen, (objective, -objective), hidden * unseen.objective
     wider = widened(Constraint(Role.LOSS, evidence.squared, limit), loss, hidden)
     units = None if constraints.units is None else np.append(constraints.units, hidden / constraints.radius)
     decomposition = decompose(wider.quadratic, np.append(constraints.penalized, True), units)
     box = None if box is None else widened(box, unseen.box, hidden)
-    return FeasibleSet(decomposition, wider.limit, R, box), constraints.objectives(objective), 0.0
+    feasible = FeasibleSet(decomposition, wider.limit, R, box, _within(constraints, unseen=True))
+    return feasible, constraints.objectives(objective), 0.0
+
+
+def _within(constraints: ConstraintSet, *, unseen: bool) -> tuple[Constraint, ...]:
+    """The balls of both parts, where there are two: the one of the program is an ellipsoid around them."""
+    return () if constraints.rest is None else constraints.balls(unseen=unseen)
 
 
 def _both_or_empty(upper: Certificate, lower: Certificate) -> tuple[Certificate, Certificate]:

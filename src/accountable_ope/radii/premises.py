@@ -341,8 +341,8 @@ def _rest_premises(facts: Assumptions, parts: Sequence[ClassWords], what: str) -
     found = []
     for kernel in dict.fromkeys(part.rest for part in parts if part.rest):
         text = (
-            f"What the features miss of {what} has a norm of at most {facts.misfit_norm:.4g} in the RKHS of {kernel}, as declared. "
-            "This is asserted: data can speak against it and never prove it."
+            f"What the features miss of {what} has a norm of at most {facts.misfit_norm:.4g} in the RKHS of {kernel}, as "
+            "declared. This is asserted: data can speak against it and never prove it."
         )
         found.append(premise("misfit-norm", text, ("misfit_norm", facts.misfit_norm), ("kernel", kernel)))
     return found

@@ -108,9 +108,9 @@ class Widths:
         middle = np.zeros_like(center) if self._levels else center
         up, down = np.full(len(points), math.inf), np.full(len(points), math.inf)
         for each in ellipsoids:
-            away = points - middle
-            turned = away @ np.linalg.inv(each.factor).T
-            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center
+            away, k = points - middle, points.shape[1]  # the norm of what is unseen is no coordinate of a point
+            turned = away @ np.linalg.inv(each.factor)[:, :k].T
+            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center[:k]
             up, down = np.minimum(up, along + length), np.minimum(down, length - along)
         pad, rest = self.cover.slack * norm, self._rest_span
         highest, lowest = float(up.max()) + pad, -float(down.max()) - pad

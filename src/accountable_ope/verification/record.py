@@ -179,8 +179,8 @@ class AveragedRecord:
 class TermRecord:
     """A constraint and its multiplier.
 
-    role:     loss, variance (V_n is at most what is known of it), ball, rest (the ball of what features miss), box, or rows (boxes
-              averaged over points or rows).
+    role:     loss, variance (V_n is at most what is known of it), ball, rest (the ball of what features miss), enclosing (an
+              ellipsoid around both), box, or rows (boxes averaged over points or rows).
     limit:    what the left side is held to; a loss may be held to more than the radius, never to less; null: to what follows.
     evidence, rate, round: of a loss or variance: which martingale, q of eps'(K - qD)eps, and in which round.
     rows:     which averaged box.

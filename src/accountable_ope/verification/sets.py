@@ -83,26 +83,16 @@ class ClassSet:
         return theorems.Steps(largest, largest, squares)
 
     def ball(self) -> Bound:
-        """||theta||^2 <= R^2 over the penalized coordinates; of the features alone, where the rest has a ball of its own.
-
-        Where a radius is one number, one ellipsoid holds both balls: ||theta||^2 + (R / rho)^2 (||alpha||^2 + s^2) <= 2 R^2.
-        """
+        """||theta||^2 <= R^2 over the penalized coordinates; of the features alone, where the rest has a ball of its own."""
         if self.facts.norm_bound is None:
             raise Refuted("it uses a ball, and no norm bound follows")
-        return self.enclosing(unseen=self.extra_variable) if self._in_one else self._ball(self.features, self.facts.norm_bound)
-
-    @property
-    def _in_one(self) -> bool:
-        """Whether one ball, or an ellipsoid around two, is all that there is."""
-        return self.facts.part.rest is None or not self.facts.follows_variance
+        return self._ball(self.features, self.facts.norm_bound)
 
     def rest(self) -> Bound:
         """||alpha||^2 + s^2 <= rho^2: what features miss, seen and unseen."""
-        if self._in_one:
-            raise Refuted("it uses a ball of what features miss, and there is none")
-        mask = ~self.features
+        radius, mask = self.facts.rest_radius, ~self.features
         mask[: len(self.facts.part.penalized)] &= self.facts.part.penalized
-        return self._ball(mask, self.facts.rest_radius)
+        return self._ball(mask, radius)
 
     @property
     def features(self) -> BoolArray:
@@ -114,8 +104,13 @@ class ClassSet:
         return mask
 
     def enclosing(self, *, unseen: bool) -> Bound:
-        """One ball, or an ellipsoid around two; unseen: with one more variable."""
-        part, radius = self.facts.part, self.facts.radius
+        """The ball or, where there are two, an ellipsoid around them: ||theta||^2 + (R / rho)^2 (||alpha||^2 + s^2) <= 2 R^2.
+
+        unseen: with one more variable.
+        """
+        if self.facts.norm_bound is None:
+            raise Refuted("it uses a ball, and no norm bound follows")
+        part, radius = self.facts.part, self.facts.norm_bound
         weights = np.append(part.penalized, True).astype(float) if unseen else part.penalized.astype(float)
         if part.rest is None:
             return Bound(Form.of(np.diag(weights), np.zeros(len(weights)), 0.0), radius**2)
@@ -231,6 +226,8 @@ class ClassSet:
                     bound = self.ball()
                 case "rest":
                     bound = self.rest()
+                case "enclosing":
+                    bound = self.enclosing(unseen=self.extra_variable)
                 case "box":
                     bound = self.box()
                 case "rows":
