@@ -337,6 +337,11 @@ def test_fragility_is_that_of_the_norm_of_what_is_missed():
     assert "norm of what features miss" in found.statement.text
 
 
+def test_a_breakdown_names_the_ball_of_what_features_miss():
+    found = evaluation().bound("azuma").breakdown(rows=False)
+    assert next(each for each in found.parts if each.name == "misfit-norm").saved > 0
+
+
 def test_where_a_decision_flips():
     study = evaluation().study("azuma")
     ends = [study.at("misfit_norm", rho).lower for rho in (0.1, 0.6)]
