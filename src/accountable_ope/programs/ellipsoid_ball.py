@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arguments import checked
-from ..validation import BoolArray, FloatArray
+from ..validation import BoolArray, FloatArray, same_size, vector
 from .quadratic import Quadratic
 from .spheres import inside_ball, least_loss_multiplier, step_to_sphere
 
@@ -140,6 +140,7 @@ def decompose(loss: Quadratic, penalized: BoolArray, units: FloatArray | None = 
     p, f = np.flatnonzero(penalized), np.flatnonzero(~penalized)
     A = 0.5 * (loss.A + loss.A.T)
     if units is not None:
+        same_size(len(penalized), vector(units, "units"), "units")
         A = units[:, None] * A * units
     size = float(np.abs(np.diagonal(A)).max(initial=0.0))
     cut = max(len(A), 8) * UNIT * size
