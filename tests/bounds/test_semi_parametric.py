@@ -17,6 +17,7 @@ from accountable_ope.classes import SemiParametric, function_class
 from accountable_ope.environments import PlantedFeatures, PlantedMDP, random_tabular, softmax_table
 from accountable_ope.programs.constraint import Role
 from accountable_ope.programs.envelope import Steps
+from accountable_ope.report.sensitivity_plot import sensitivity_figure
 from accountable_ope.verification import verify_record
 from accountable_ope.verification.record import TermRecord
 
@@ -335,6 +336,15 @@ def test_fragility_is_that_of_the_norm_of_what_is_missed():
     twice = certified(0.6)
     assert (found.larger[0].lower, found.larger[0].upper) == (twice.lower, twice.upper)
     assert "norm of what features miss" in found.statement.text
+
+
+def test_a_curve_without_values_lies_around_what_was_declared():
+    study = evaluation().study("azuma")
+    curve = study.curve("misfit_norm")
+    assert 5 <= len(curve.values) <= 15
+    (row,) = (row for row in curve.rows() if row.baseline)
+    assert (row.value, row.lower, row.upper) == (1.0, study.baseline.lower, study.baseline.upper)
+    assert sensitivity_figure([curve]).axes[0].get_xlabel() == "bound on the norm of what the features miss"
 
 
 def test_a_breakdown_names_the_ball_of_what_features_miss():
