@@ -39,6 +39,11 @@ def average(radius: str, features: object = None, **changes: object) -> aope.Int
     return aope.bound_average_reward(DATA, MDP.policy, aope.AverageReward(**facts), features=chosen, kernel=KERNEL, radius=radius)
 
 
+def semi_parametric(radius: str, **changes: object) -> aope.Interval:
+    features = aope.SemiParametric(aope.RandomFourier(2, seed=5), aope.Gaussian(2.0), 8)
+    return bound(radius, features, **{"misfit_norm": 1.0, **changes})
+
+
 def estimate(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
     return np.full(len(states), 0.5)
 
@@ -77,6 +82,9 @@ RESULTS = {
     "two classes": lambda: bound("azuma", [MDP.features(), WRONG]),
     "sections": lambda: bound("certified", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
     "sections, azuma": lambda: bound("azuma", aope.KernelSections(aope.Gaussian(2.0), 8), norm_bound=2.0),
+    "features and what they miss": lambda: semi_parametric("certified"),
+    "features and what they miss, azuma": lambda: semi_parametric("azuma"),
+    "features and what they miss, refuted": lambda: semi_parametric("certified", norm_bound=1e-3, misfit_norm=1e-3),
     "sampled starts": lambda: bound("azuma", starts=aope.StartStates(MDP.starts.states, exact=False)),
     "around an estimate": lambda: aope.diagnose(estimate, problem(), features=MDP.features(), kernel=KERNEL).interval,
     "average reward": lambda: average("certified"),

@@ -70,8 +70,8 @@ def listed() -> dict[str, Listed]:
     found: dict[str, Listed] = {}
     for results, always, where in table_after("## What every result assumes"):
         for result in re.findall(r"`([^`]+)`", results):
-            other = re.fullmatch(r"as `(.+)`", where)
-            found[result] = Listed(names(always), found[other[1]].where if other else names(where))
+            other = re.fullmatch(r"as `([^`]+)`(?:, but for `([^`]+)`)?", where)
+            found[result] = Listed(names(always), found[other[1]].where - {other[2]} if other else names(where))
     return found
 
 
@@ -309,7 +309,29 @@ def around_an_earlier_estimate(asked: Case) -> object:
     return aope.evaluate(asked.problem, features=FEATURES, kernel=KERNEL, anchor=estimate, chosen=chosen).bound("azuma")
 
 
+def with_what_features_miss(ask: Callable[[aope.Problem, dict[str, object]], object]) -> Callable[[Case], object]:
+    facts = replace(FACTS, misfit_norm=0.5)
+    classes = {"features": aope.SemiParametric(FEATURES, aope.Gaussian(2.0), 5), "kernel": KERNEL}
+    return lambda _: ask(aope.Problem(DATA, MDP.starts, MDP.policy, facts), classes)
+
+
 OTHERS = {
+    ("bound_value", "what features miss"): (
+        with_what_features_miss(lambda problem, classes: aope.bound_value(problem, radius="azuma", **classes)),
+        {"endless", "misfit-norm"},
+    ),
+    ("diagnose", "what features miss"): (
+        with_what_features_miss(lambda problem, classes: aope.diagnose(estimate, problem, radius="azuma", **classes)),
+        {"endless", "misfit-norm"},
+    ),
+    ("Evaluation.bound", "what features miss"): (
+        with_what_features_miss(lambda problem, classes: aope.evaluate(problem, **classes).bound("azuma")),
+        {"endless", "fixed-size", "misfit-norm"},
+    ),
+    ("Study.least_misfit_norm", "what features miss"): (
+        with_what_features_miss(lambda problem, classes: aope.study(problem, radius="azuma", **classes).least_misfit_norm(0.5)),
+        {"endless", "misfit-norm"},
+    ),
     ("cross_fitted_interval", "many episodes, a kernel"): (
         lambda _: aope.cross_fitted_interval(
             aope.Problem(MDP.sample(np.random.default_rng(0), trajectories=12, length=5), MDP.starts, MDP.policy, FACTS),
@@ -417,7 +439,15 @@ def test_sentences_are_those_of_the_page(result, name):
 def test_the_page_lists_nothing_that_is_never_printed():
     """No premise of a result, no result and no sentence."""
     assert {result for result, _ in PAIRS} == set(listed())
-    same = {"bound_ladder", "correct", "study", "Study.flip_point", "Study.curve", "Study.least_norm"}  # by way of `bound_value`
+    same = {
+        "bound_ladder",
+        "correct",
+        "study",
+        "Study.flip_point",
+        "Study.curve",
+        "Study.least_norm",
+        "Study.least_misfit_norm",
+    }  # by way of `bound_value`
     for result, page in listed().items():
         seen = {each.name for other, name in PAIRS if other == result for each in printed(other, name)}
         assert page.always <= seen

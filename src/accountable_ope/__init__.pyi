@@ -42,6 +42,7 @@ from .classes.linear_q import LinearQ as LinearQ
 from .classes.neural import NeuralFeatures as NeuralFeatures
 from .classes.precomputed import Precomputed as Precomputed
 from .classes.rkhs import KernelSections as KernelSections
+from .classes.semi_parametric import SemiParametric as SemiParametric
 
 # errors
 from .errors import AopeError as AopeError

@@ -195,6 +195,7 @@ def _classes(folder: Path, data: Any, mdp: Any, facts: Any, asked: Any, phi: Any
     span = classes.Span(phi, True)
     classes.residual_range(span, mdp.policy, facts, asked.ranges, terminates=False)
     aope.KernelSections(aope.Gaussian(0.5), landmarks=5).columns(asked.experience)
+    aope.SemiParametric(phi, aope.Gaussian(0.5), landmarks=5).columns(asked.experience)
 
 
 def _kernels(data: Any, mdp: Any, kernel: Any, tiles: Any) -> None:
@@ -259,6 +260,9 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     study.least_norm(0.5)
     study.flip_point(0.1, "norm_bound", 0.5)
     study.rows_needed(0.1, 2)
+    missed = aope.SemiParametric(common["features"], aope.Gaussian(2.0), landmarks=5)
+    wider = asked.assuming(replace(asked.assumptions, norm_bound=2.0, misfit_norm=1.0))
+    aope.study(wider, **{**azuma, "features": missed}).least_misfit_norm(0.5)
     question = aope.Question(mdp.starts, mdp.policy, asked.assumptions)
     setting = {"features": common["features"], "kernel": common["kernel"], "radius": "azuma-anytime", "planned": 100}
     monitor = aope.Monitor(question, **setting)

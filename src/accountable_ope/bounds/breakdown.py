@@ -210,6 +210,10 @@ def _removals(again: Rebound) -> list[_Change]:
     if facts.misfit > 0:
         exact = replace(facts, misfit=0.0)
         found.append(_Change("misfit", f"the misfit of {facts.misfit:.4g}", lambda: again.assuming(exact)))
+    if facts.misfit_norm is not None:
+        less = replace(facts, misfit_norm=facts.misfit_norm / 2)
+        text = f"half of the ball of what features miss, a norm of {less.misfit_norm:.4g}"
+        found.append(_Change("misfit-norm", text, lambda: again.assuming(less)))
     return found
 
 

@@ -54,8 +54,8 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
     if solution.tightening is not None:
         uses = f"range {solution.tightening.rounds[-1].residual_bound:.3g}"
         if solution.empty:
-            inside = constraints.inside[: len(constraints.penalized)]
-            level = evidence.bound(evidence.steps(constraints.range.over_ball(constraints.radius)), evidence.variance(inside))
+            widest = evidence.steps(constraints.range.over_ball(constraints.radius))
+            level = evidence.bound(widest, evidence.variance(constraints.least.theta))
     part = ClassCertificates(
         features=member.name,
         constraints=constraints,
@@ -100,6 +100,7 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         joint=joint,
         unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
         steps=step_rows(member) if any(each.envelope.follows_variance for each in grounds.evidence) else None,
+        rest=member.rest,
     )
     smallest = least_norm_found(first)
     if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
@@ -165,7 +166,9 @@ def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
     low, high = member.ranges.value
     if member.system.remainder is not None or not len(member.system.box_rows):
         if asked:
-            raise InvalidInput("`pointwise` is not for KernelSections: what their coordinates miss differs from point to point.")
+            raise InvalidInput(
+                "`pointwise` is not for KernelSections or SemiParametric: what coordinates miss differs from point to point."
+            )
         return None
     if not low < high:
         return None

@@ -19,6 +19,7 @@ class Parameter(Enum):
     DELTA = "delta"
     DISCOUNT = "discount"
     REWARD_RANGE = "reward_range"
+    MISFIT_NORM = "misfit_norm"
 
 
 class FlipOutcome(Enum):
@@ -99,18 +100,20 @@ class Curve:
 @checked
 @dataclass(frozen=True)
 class LeastNorm:
-    """||Q|| > value with probability 1 - delta: the data refute norm bounds up to it. No upper bound can be learned from data.
+    """A norm exceeds the value with probability 1 - delta: the data refute bounds up to it. None from above can be learned.
 
     Attributes
     ----------
     value : float
     consistent : float or None
-        A norm bound just above it that is not refuted; None where the class is refuted whatever the norm.
+        A bound just above it that is not refuted; None where the class is refuted whatever the norm.
     radius : str
     guarantee : Guarantee
     delta : float
     premises : tuple of Statement
-        What it rests on; a norm bound is not among it.
+        What it rests on; a bound of this norm is not among it.
+    parameter : Parameter
+        Which norm: NORM_BOUND, ||Q||; or MISFIT_NORM, that of what the features of a `SemiParametric` class miss.
     """
 
     value: float
@@ -119,9 +122,11 @@ class LeastNorm:
     guarantee: Guarantee
     delta: float
     premises: tuple[Statement, ...] = ()
+    parameter: Parameter = Parameter.NORM_BOUND
 
     def __repr__(self) -> str:
-        return f"LeastNorm({self.value:.4g}, {self.radius}, {confidence(self.delta)})"
+        which = "" if self.parameter is Parameter.NORM_BOUND else f"{self.parameter.value}, "
+        return f"LeastNorm({which}{self.value:.4g}, {self.radius}, {confidence(self.delta)})"
 
 
 @checked

@@ -117,6 +117,8 @@ def bound_by_finite_features(
     facts = problem.assumptions
     if not isinstance(facts.norm_bound, float):
         raise InvalidInput("`norm_bound` must be a number here: the slack of finitely many features is proportional to it.")
+    if facts.misfit_norm is not None:
+        raise InvalidInput("`misfit_norm` is of what the features of a SemiParametric class miss. There is no such class.")
     if number(coefficient_variance, "coefficient_variance") < 0:
         raise InvalidInput(f"`coefficient_variance` must not be negative. Got {coefficient_variance!r}.")
     rule = radius_rule(radius)

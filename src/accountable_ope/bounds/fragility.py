@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..io.display import ends_text
@@ -20,7 +20,7 @@ FRAGILE = 0.1
 
 @dataclass(frozen=True)
 class LargerNorm:
-    """The ends under a larger norm bound."""
+    """The ends under a larger norm bound, or a larger norm of what features miss."""
 
     multiple: float
     norm_bound: float
@@ -30,17 +30,20 @@ class LargerNorm:
 
 @dataclass(frozen=True)
 class Fragility:
-    """The ends at twice and five times the declared norm bound.
+    """The ends at twice and five times a declared norm.
 
     Attributes
     ----------
     declared : LargerNorm
         The ends as they are, at a multiple of 1.
     larger : tuple of LargerNorm
+    of_misfit : bool
+        Whether the norm is that of what features miss (`misfit_norm`), and not the norm bound.
     """
 
     declared: LargerNorm
     larger: tuple[LargerNorm, ...]
+    of_misfit: bool = False
 
     @property
     def largest_move(self) -> float:
@@ -59,21 +62,27 @@ class Fragility:
     def statement(self) -> Statement:
         """In words."""
         others = " and ".join(f"{ends_text(each.lower, each.upper)} at {each.norm_bound:.4g}" for each in self.larger)
-        declared = f"{ends_text(self.declared.lower, self.declared.upper)} at ||Q|| <= {self.declared.norm_bound:.4g}"
-        rests = "rests on the declared norm bound" if self.fragile else "hardly rests on the declared norm bound"
+        what, norm = ("norm of what features miss", "a norm of") if self.of_misfit else ("norm bound", "||Q|| <=")
+        declared = f"{ends_text(self.declared.lower, self.declared.upper)} at {norm} {self.declared.norm_bound:.4g}"
+        rests = f"rests on the declared {what}" if self.fragile else f"hardly rests on the declared {what}"
         return remark("fragility", f"The interval {rests}: {declared} would be {others}.", ("largest_move", self.largest_move))
 
 
 def fragility_of(interval: Interval, rebound: Rebound) -> Fragility | None:
-    """The ends at larger norm bounds; None where there is no interval, no norm was declared, or the ball decides no end."""
-    norm = interval.assumptions.norm_bound
-    binds = any(
-        end.multiplier(Role.BALL) > 0 for part in interval.certificates if part.consistent for end in (part.lower, part.upper)
-    )
+    """The ends at larger norms; None where there is no interval, no norm was declared, or the ball decides no end.
+
+    Where features miss a part of Q, the norm is that of this part: nobody knows it.
+    """
+    facts = interval.assumptions
+    of_misfit = facts.misfit_norm is not None
+    norm = facts.misfit_norm if of_misfit else facts.norm_bound
+    ends = [end for part in interval.certificates if part.consistent for end in (part.lower, part.upper)]
+    binds = any(end.multiplier(Role.BALL) > 0 or end.multiplier(Role.REST) > 0 for end in ends)
     if not isinstance(norm, float) or interval.outcome is not Status.OK or not binds:
         return None
     larger = []
     for multiple in MULTIPLES:
-        again = rebound(multiple * norm)
-        larger.append(LargerNorm(multiple, multiple * norm, again.lower, again.upper))
-    return Fragility(LargerNorm(1.0, norm, interval.lower, interval.upper), tuple(larger))
+        wider = multiple * norm
+        again = rebound.assuming(replace(facts, misfit_norm=wider)) if of_misfit else rebound(wider)
+        larger.append(LargerNorm(multiple, wider, again.lower, again.upper))
+    return Fragility(LargerNorm(1.0, norm, interval.lower, interval.upper), tuple(larger), of_misfit)

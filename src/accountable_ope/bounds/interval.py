@@ -22,7 +22,7 @@ from ..programs.proofs import Tightening
 from ..radii.accounting import DeltaSplit
 from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status, statements
 from ..radii.no_cut import NoCut
-from ..radii.premises import ClassWords, CutWords, cut_remarks
+from ..radii.premises import ClassWords, CutWords, cut_remarks, rest_kernel
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
 from ..statistics.examiner import ClassTests
@@ -160,7 +160,8 @@ class ClassCertificates:
     def words(self) -> ClassWords:
         """What premises say of the class."""
         kind = self.basis.description.kind
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind)
+        rest = "" if self.constraints.rest is None else rest_kernel(self.basis.description)
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest)
 
     @property
     def cut(self) -> CutWords | None:
@@ -412,7 +413,10 @@ class Interval:
         return breakdown_of(self, rows=rows)
 
     def fragility(self) -> Fragility | None:
-        """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end."""
+        """The ends at twice and five times the declared norm bound, bounded anew; None where the ball decides no end.
+
+        Of a `SemiParametric` class the norm is that of what its features miss, the declared `misfit_norm`.
+        """
         return None if self.rebound is None else fragility_of(self, self.rebound)
 
     @property

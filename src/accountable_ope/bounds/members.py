@@ -12,6 +12,7 @@ from ..classes.function_class import FunctionClass
 from ..classes.ranges import residual_range
 from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
+from ..programs.constraint_set import RestBall
 from ..radii.member import Member
 from ..radii.premises import VALUE_NORM, counted_norm
 from ..statistics.bellman import BellmanSystem
@@ -47,6 +48,7 @@ def class_member(
             ranges,
             terminates=problem.terminates,
             anchored=anchored,
+            rest=system.rest,
         ),
         box=value_box(system, ranges, facts.misfit),
         norm=facts.norm_bound,
@@ -59,6 +61,7 @@ def class_member(
         note=note,
         offered=problem.propensity_weights,
         row_ranges=problem.row_ranges.bounds() if problem.knowledge.given else None,
+        rest=None if system.rest is None else RestBall(system.rest.coordinates, facts.misfit_norm or 0.0),
     )
 
 
@@ -80,12 +83,17 @@ def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: P
     The penalized part of theta has the declared norm, or at most sqrt(m) times the largest value; where that is a restriction,
     the premises say so.
     """
-    scale, penalized = statistic.column_scale[: system.dimension], system.penalized
+    scale, penalized = statistic.column_scale[: system.dimension], system.penalized.copy()
     largest_value, norm_bound = max(map(abs, problem.ranges.value)), problem.assumptions.norm_bound
     norm = counted_norm(system.dimension, problem.ranges)
     if isinstance(norm_bound, float):
         norm = min(norm, norm_bound)
-    residual_size = norm * float(np.linalg.norm(scale[penalized])) + float(statistic.column_scale[system.dimension])
-    if not penalized.all():
-        residual_size += (largest_value + norm) * float(scale[~penalized].sum())
+    residual_size, free = float(statistic.column_scale[system.dimension]), ~penalized
+    if system.rest is not None:
+        first, rho = slice(0, system.rest.coordinates), problem.assumptions.misfit_norm or 0.0
+        penalized[first] = False
+        residual_size += rho * (float(np.linalg.norm(scale[first])) + float(scale[free].sum()))
+    residual_size += norm * float(np.linalg.norm(scale[penalized]))
+    if free.any():
+        residual_size += (largest_value + norm) * float(scale[free].sum())
     return statistic.kernel_error * residual_size**2

@@ -28,7 +28,7 @@ def observed_steps_hold(proof: ClassProof, rows: StepRows, scales: Sequence[Floa
         largest = rows.bounds(after.residual_bound)
         for each in found:
             if each is not None:
-                largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.facts.radius))
+                largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.facts.hidden))
         for claimed, last, scale, evidence in zip(after.steps, before.steps, scales, derived.evidence, strict=True):
             steps = evidence.reach * largest if scale is None else scale * largest
             if min(float(steps.max(initial=0.0)), last.observed) > claimed.observed * (1 + ROUNDING):

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from ..problem.statements import Status
 from ..programs.certificate import Certificate
 from ..programs.constraint import Constraint, Role
+from ..programs.constraint_set import ConstraintSet
 from ..programs.envelope import Steps
 from ..programs.evidence import Evidence
 from ..programs.quadratic import Quadratic
@@ -33,6 +34,7 @@ from ..verification.record import (
     PremiseRecord,
     RadiusRecord,
     Record,
+    RestRecord,
     ResultRecord,
     RoundRecord,
     RowsRecord,
@@ -74,7 +76,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
     reach, unseen = basis.residuals, constraints.unseen
     terms = Terms(constraints, basis.residuals)
     upper, lower = terms.end(part.upper), terms.end(part.lower)  # these name all rows that there are
-    least = constraints.decomposition.least_loss(constraints.norm_bound) if constraints.decomposition.convex else None
+    least = constraints.least if constraints.decomposition.convex else None
     steps = () if tightening is None else tuple(terms.step(step, number) for number, step in enumerate(tightening.steps))
     history = () if tightening is None else tightening.rounds
     rounds = tuple(RoundRecord(each.residual_bound, each.variances, _steps_records(each.steps)) for each in history)
@@ -108,6 +110,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         norm_test=part.norm_test,
         identification=math.nan if tightening is None else tightening.identification,
         last_rate=math.nan if tightening is None else tightening.rate,
+        rest=None if constraints.rest is None else RestRecord(constraints.rest.coordinates, reach.rest_diameter),
     )
 
 
@@ -178,6 +181,7 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
         "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
         "missed": _close(part.missed, derived.added),
         "norm_bound": held.norm_bound == derived.facts.norm_bound,
+        "rest": _rest(held) == (None if derived.facts.part.rest is None else derived.facts.rest_radius),
         "joint": held.joint == derived.facts.rule.joint,
         "range": held.range is reach and reach.ranges == derived.facts.ranges and reach.terminates == record.setting.terminates,
         "assumptions": reach.assumptions == derived.facts.assumptions,
@@ -193,6 +197,10 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     wrong = [name for name, same in facts.items() if not same]
     pairs = zip(held.evidence, derived.evidence, strict=False)
     return wrong + ["evidence" for mine, theirs in pairs if not _same_evidence(mine, theirs)]
+
+
+def _rest(held: ConstraintSet) -> float | None:
+    return None if held.rest is None else held.rest.radius
 
 
 def _same_evidence(mine: Evidence, theirs: DerivedEvidence) -> bool:

@@ -91,6 +91,8 @@ class Study:
                 facts = replace(facts, norm_bound=float(value))
             case Parameter.MISFIT:
                 facts = replace(facts, misfit=float(value))
+            case Parameter.MISFIT_NORM:
+                facts = replace(facts, misfit_norm=float(value))
             case Parameter.DELTA:
                 delta = float(value)
             case Parameter.REWARD_RANGE:
@@ -130,11 +132,25 @@ class Study:
     @checked
     def least_norm(self, tolerance: float = 1e-2) -> LeastNorm:
         """The largest norm bound that the data refute, within this share of one that they do not."""
+        return self._least(Parameter.NORM_BOUND, "norm", tolerance)
+
+    @checked
+    def least_misfit_norm(self, tolerance: float = 1e-2) -> LeastNorm:
+        """The largest `misfit_norm` that the data refute: what the features miss has a larger norm, with probability 1 - delta.
+
+        A lower bound is all that data can give. Never choose a misfit norm because its interval is narrow.
+        """
+        if self.assumptions.misfit_norm is None:
+            raise InvalidInput("`misfit_norm` must be declared, with a SemiParametric class: else features miss nothing.")
+        return self._least(Parameter.MISFIT_NORM, "misfit-norm", tolerance)
+
+    def _least(self, parameter: Parameter, without: str, tolerance: float) -> LeastNorm:
+        """Bisection between refuted and consistent norms; without: the premise that names the norm."""
         positive(tolerance, "tolerance")
-        axis = self._axis(Parameter.NORM_BOUND)
+        axis = self._axis(parameter)
 
         def consistent(norm: float) -> bool:
-            return self.at(Parameter.NORM_BOUND, norm).outcome is not Status.INCONSISTENT
+            return self.at(parameter, norm).outcome is not Status.INCONSISTENT
 
         above: float | None = axis.start if consistent(axis.start) else axis.most if consistent(axis.most) else None
         if above is None:
@@ -144,12 +160,14 @@ class Study:
         else:
             inside, outside = _bisect(lambda x: consistent(1 / x), 1 / above, 1 / axis.least, tolerance)
             value, above = 1 / outside, 1 / inside
-        premises = tuple(each for each in self.baseline.premises if each.name != "norm")
-        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta, premises)
+        premises = tuple(each for each in self.baseline.premises if each.name != without)
+        return LeastNorm(value, above, self.radius, radius_rule(self.radius).guarantee, self.delta, premises, parameter)
 
     @checked
     def flip_point(self, threshold: float, over: str | Parameter, tolerance: float = 1e-2) -> Flip:
-        """The largest norm bound, misfit or factor of the rewards, or the least delta, that supports "value >= threshold".
+        """The largest norm bound, misfit, misfit norm or factor of the rewards, or the least delta, that supports a decision.
+
+        The decision is "value >= threshold".
 
         Bisection of logarithms, until the last value that supports it is within this share of one that does not. Intervals are
         nested up to the tolerance of their solver, so near that value either may hold; the reported one was computed.
@@ -214,6 +232,8 @@ class Study:
                 return None if facts.norm_bound is None else max(bounds)
             case Parameter.MISFIT:
                 return facts.misfit
+            case Parameter.MISFIT_NORM:
+                return facts.misfit_norm
             case Parameter.DELTA:
                 return self.delta
             case Parameter.DISCOUNT:
@@ -241,6 +261,9 @@ class Study:
         match parameter:
             case Parameter.NORM_BOUND:
                 center = declared or 4 * self.least_norm().value or span or 1.0
+                return [center * 2 ** (k / 2) for k in range(-6, 7)]
+            case Parameter.MISFIT_NORM:
+                center = declared or span or 1.0
                 return [center * 2 ** (k / 2) for k in range(-6, 7)]
             case Parameter.MISFIT:
                 return [0.0, facts.misfit, *(span * 10 ** (k / 3 - 4) for k in range(10))]

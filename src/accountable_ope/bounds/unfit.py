@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..classes.function_class import FunctionClass
+from ..classes.semi_parametric import SemiParametric
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
-from ..problem.assumptions import RelativeNorm
+from ..problem.assumptions import Assumptions, RelativeNorm
 from ..problem.problem import Problem
 from ..radii.registry import Approach, LossKind, RadiusRule, radius_rule
 
@@ -38,6 +39,7 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
     if many >= rows and any(rule.approach is Approach.BOOTSTRAP for rule in rules):
         raise InvalidInput(f"`radius` wild needs more rows than features: with {many} features nothing is left of the residuals.")
     sections = any(each.has_remainder for each in classes)
+    _refuse_misfit_norm(classes, facts)
     if sections and facts.norm_bound is None:
         raise InvalidInput("`norm_bound` is needed with KernelSections: without it nothing limits what the coordinates miss.")
     if sections and isinstance(facts.norm_bound, RelativeNorm):
@@ -55,3 +57,12 @@ def refuse_unfit(rules: Sequence[RadiusRule], classes: Sequence[FunctionClass], 
             raise InvalidInput(f"`radius` {rule.name} says nothing about {what}.")
     if not kernel.nonnegative:
         raise InvalidInput(f"`kernel` must have no negative values with {what}. Got {kernel!r}.")
+
+
+def _refuse_misfit_norm(classes: Sequence[FunctionClass], facts: Assumptions) -> None:
+    """Raise where what features miss has no norm bound, or one was declared and no class has such a part."""
+    wanted = any(isinstance(each, SemiParametric) for each in classes)
+    if wanted and facts.misfit_norm is None:
+        raise InvalidInput("`misfit_norm` is needed with SemiParametric: without it nothing limits what the features miss.")
+    if facts.misfit_norm is not None and not wanted:
+        raise InvalidInput("`misfit_norm` is of what the features of a SemiParametric class miss. There is no such class.")

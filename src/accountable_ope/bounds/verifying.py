@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..classes.description import described_class
-from ..classes.function_class import Features, as_classes
+from ..classes.function_class import Features, Rest, as_classes
 from ..errors import InvalidInput
 from ..kernels.description import described_kernel
 from ..kernels.kernel import Kernel
@@ -31,7 +31,7 @@ from ..statistics.estimates import AnyQ
 from ..statistics.examiner import ClassTests
 from ..validation import FloatArray
 from ..verification.files import load_record
-from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, StatisticRecord
+from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, RestRecord, StatisticRecord
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
@@ -225,6 +225,7 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the norm": (part.penalized, system.penalized),
         "the value box": (part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),
+        "what features miss": (_rest(part.rest), _rest(system.rest)),
         "the diameter": (cover.diameter, reach.diameter),
         "the cover": (_points(cover.points, cover.slack), _points(reach.points, reach.slack)),
         "what is known of kernel and class": (
@@ -307,6 +308,10 @@ def _farthest_row(part: ClassRecord, member: Member) -> float:
             nearest = float(np.abs(rows - point).max(axis=1).min(initial=np.inf))
             distance = max(distance, nearest / max(float(np.abs(rows).max(initial=0.0)), 1e-300))
     return distance
+
+
+def _rest(rest: Rest | RestRecord | None) -> tuple[float, ...]:
+    return () if rest is None else (rest.coordinates, rest.diameter)
 
 
 def _cut(sums: CutSums | CutRecord | None) -> FloatArray:

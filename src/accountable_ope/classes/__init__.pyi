@@ -8,6 +8,7 @@ from .function_class import Columns as Columns
 from .function_class import Cover as Cover
 from .function_class import FunctionClass as FunctionClass
 from .function_class import Remainder as Remainder
+from .function_class import Rest as Rest
 from .function_class import Span as Span
 from .function_class import as_classes as as_classes
 from .function_class import expected_features as expected_features
@@ -21,6 +22,7 @@ from .precomputed import Precomputed as Precomputed
 from .ranges import ResidualRange as ResidualRange
 from .ranges import residual_range as residual_range
 from .rkhs import KernelSections as KernelSections
+from .semi_parametric import SemiParametric as SemiParametric
 from .tree_values import TreeValues as TreeValues
 from .whitened import ScaledFeatures as ScaledFeatures
 from .whitened import WhitenedFeatures as WhitenedFeatures

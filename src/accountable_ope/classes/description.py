@@ -17,6 +17,7 @@ from .function_class import Features, FunctionClass, Span
 from .joined import JoinedFeatures
 from .neural import NeuralFeatures
 from .rkhs import KernelSections
+from .semi_parametric import SemiParametric
 from .tree_values import TreeValues
 from .whitened import ScaledFeatures, WhitenedFeatures
 
@@ -69,6 +70,10 @@ def describe_class(function_class: FunctionClass) -> Description:
             kernel = describe_kernel(function_class.kernel)
             kind = "KernelSections" if kernel.kind else ""
             return described(text, kind, kernel, landmarks=function_class.landmarks, intercept=function_class.intercept)
+        case SemiParametric(), _:
+            parts = describe_kernel(function_class.kernel), _base(function_class.features)
+            kind = "SemiParametric" if all(each.kind for each in parts) else ""
+            return described(text, kind, *parts, landmarks=function_class.landmarks)
     return Description(text)
 
 
@@ -108,6 +113,9 @@ def described_class(description: Description) -> Features:
                 return ScaledFeatures(_described_map(description.parts[0]), **values)
             case "KernelSections":
                 return KernelSections(described_kernel(description.parts[0]), **values)
+            case "SemiParametric":
+                kernel, base = described_kernel(description.parts[0]), _described_map(description.parts[1])
+                return SemiParametric(base, kernel, **values)
     except (TypeError, KeyError, IndexError) as error:
         raise InvalidFile(f"A class {description.kind} cannot be made from its parameters: {error}.") from error
     raise InvalidFile(f"The class {description.text} cannot be made again from a file: give it as `features`.")

@@ -45,6 +45,23 @@ class Remainder:
 
 
 @checked
+@dataclass(frozen=True)
+class Rest:
+    """The part g of Q that features miss, where a class has such a part: its norm is bounded apart from that of the others.
+
+    Attributes
+    ----------
+    coordinates : int
+        So many coordinates, the first ones, are those of g; the remainder is what they miss of it.
+    diameter : float
+        |g(x) - g(y)| <= ||g|| diameter for all points.
+    """
+
+    coordinates: int
+    diameter: float
+
+
+@checked
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Coordinates of a class at the data, at the next states and at the start states.
@@ -61,6 +78,8 @@ class Columns:
         Gives them at any point; None where they are known at the rows only.
     remainder : Remainder or None
         What they miss; None where the class is what they span.
+    rest : Rest or None
+        Which of them are of a part with a norm of its own; None: one norm counts all.
     """
 
     here: FloatArray
@@ -68,6 +87,7 @@ class Columns:
     start: FloatArray
     features: FeatureMap | None = None
     remainder: Remainder | None = None
+    rest: Rest | None = None
 
 
 @checked
@@ -262,8 +282,8 @@ def as_class(features: Features) -> FunctionClass:
         return features
     if not isinstance(features, FeatureMap):
         raise InvalidInput(
-            "`features` must be a feature map (such as RandomFourier), KernelSections or Precomputed, or a list of them. "
-            f"Got {type(features).__name__}."
+            "`features` must be a feature map (such as RandomFourier), KernelSections, SemiParametric or Precomputed, or a list "
+            f"of them. Got {type(features).__name__}."
         )
     return Span(features, features.intercept)
 

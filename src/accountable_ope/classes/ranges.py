@@ -24,7 +24,7 @@ from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
 from ..validation import FloatArray
-from .function_class import FunctionClass, StateBox
+from .function_class import FunctionClass, Rest, StateBox
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
@@ -52,6 +52,9 @@ class ResidualRange:
         phi at any point is within this distance of one of `points`.
     center : array (m,) or None
         A point in the middle of `points`, from which spans are measured.
+    rest_diameter : float
+        What the features miss differs by at most misfit_norm times this between two points, and from 0; 0: they miss nothing.
+        `points`, `slack` and `diameter` are then those of the features alone.
     """
 
     assumptions: Assumptions
@@ -61,6 +64,7 @@ class ResidualRange:
     points: FloatArray | None = None
     slack: float = 0.0
     center: FloatArray | None = None
+    rest_diameter: float = 0.0
 
     @property
     def largest_value(self) -> float:
@@ -82,7 +86,12 @@ class ResidualRange:
         """The range over all theta whose penalized part has at most this norm."""
         if self._needs_level or not np.isfinite(self.diameter):
             return self.declared
-        return self._width(span=norm_bound * self.diameter)
+        return self._width(span=norm_bound * self.diameter + self.rest_span)
+
+    @property
+    def rest_span(self) -> float:
+        """How far apart values can be by what the features miss."""
+        return self.rest_diameter * (self.assumptions.misfit_norm or 0.0)
 
     def over(self, ellipsoids: Sequence[Ellipsoid], norm_bound: float) -> float:
         """The range over all theta that lie in every one of the ellipsoids and have at most this norm."""
@@ -92,8 +101,9 @@ class ResidualRange:
         pad = self.slack * norm_bound
         if self._needs_level:
             low, high = self.ranges.value
+            pad += self.rest_span
             return self._width(low=max(low, -float(down.max()) - pad), high=min(high, float(up.max()) + pad))
-        span = float(up.max()) + float(down.max())
+        span = float(up.max()) + float(down.max()) + self.rest_span
         return min(self._width(span=span + 2 * pad), self.over_ball(norm_bound))
 
     def extremes(self, ellipsoids: Sequence[Ellipsoid]) -> tuple[FloatArray, ...]:
@@ -141,6 +151,7 @@ def residual_range(
     *,
     terminates: bool,
     anchored: bool = False,
+    rest: Rest | None = None,
 ) -> ResidualRange:
     """What bounds the residuals of this class: declared ranges, the norm, and points that stand for all others.
 
@@ -155,6 +166,8 @@ def residual_range(
         Whether states may be terminal.
     anchored : bool
         Whether the class lies around a Q of which nothing is known.
+    rest : Rest, optional
+        Which coordinates are of a part with a norm of its own, where there is one.
 
     Returns
     -------
@@ -173,12 +186,15 @@ def residual_range(
     >>> found.before_data <= found.declared
     True
     """
+    reach = 0.0 if rest is None else rest.diameter
     if anchored:  # nothing is known of the Q at which the class is anchored
-        return ResidualRange(assumptions, ranges, terminates, np.inf)
+        return ResidualRange(assumptions, ranges, terminates, np.inf, rest_diameter=reach)
     found = spread_of(function_class, policy, assumptions.state_box)
     if function_class.intercept:
         found = found.beside(1.0)
-    return ResidualRange(assumptions, ranges, terminates, found.diameter, found.points, found.slack, found.center)
+    if rest is not None:
+        found = found.after(rest.coordinates)
+    return ResidualRange(assumptions, ranges, terminates, found.diameter, found.points, found.slack, found.center, reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +212,14 @@ class Spread:
             return self
         column = np.full(len(self.points), value)
         return replace(self, points=np.column_stack([self.points, column]), center=np.append(self.center, value))
+
+    def after(self, coordinates: int) -> Spread:
+        """With so many coordinates in front of them, which have no part in these points."""
+        if self.points is None or self.center is None:
+            return self
+        nothing = np.zeros((len(self.points), coordinates))
+        center = np.append(nothing[0], self.center)
+        return replace(self, points=np.column_stack([nothing, self.points]), center=center)
 
 
 def spread_of(function_class: FunctionClass, policy: Policy, state_box: StateBox | None) -> Spread:

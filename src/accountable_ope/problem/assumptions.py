@@ -87,6 +87,9 @@ class Assumptions:
     one_step_range : float, optional
         Given (s, a), chance moves r + discount V(s') by at most this much; None: as far as the ranges allow. Small where one step
         cannot change the prospects much: a robot moves a little, a patient's day passes.
+    misfit_norm : float, optional
+        What the features of a `SemiParametric` class miss of Q has at most this norm, in the RKHS of the class. None: there is no
+        such class.
 
     Raises
     ------
@@ -116,6 +119,7 @@ class Assumptions:
     terminates: bool | None = None
     misfit: float = 0.0
     one_step_range: float | None = None
+    misfit_norm: float | None = None
 
     def __post_init__(self) -> None:
         discount = number(self.discount, "discount")
@@ -139,6 +143,8 @@ class Assumptions:
         object.__setattr__(self, "misfit", float(self.misfit))
         if self.one_step_range is not None:
             object.__setattr__(self, "one_step_range", positive(self.one_step_range, "one_step_range"))
+        if self.misfit_norm is not None:
+            object.__setattr__(self, "misfit_norm", positive(self.misfit_norm, "misfit_norm"))
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole(self.horizon, "horizon", least=1))
         for name in ("reward_noise", "symmetric_noise", "terminal_reward"):

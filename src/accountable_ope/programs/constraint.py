@@ -19,6 +19,8 @@ class Role(Enum):
 
     LOSS = "loss"
     BALL = "ball"
+    REST = "rest"
+    ENCLOSING = "enclosing"
     BOX = "box"
     VARIANCE = "variance"
 
@@ -73,13 +75,15 @@ class Constraint:
 
 
 @checked
-def ball(penalized: BoolArray, radius: float) -> Constraint:
+def ball(penalized: BoolArray, radius: float, role: Role = Role.BALL) -> Constraint:
     """||theta||^2 <= radius^2 over the penalized coordinates.
 
     Parameters
     ----------
     penalized : array (m,) of bool
     radius : float
+    role : Role
+        What it says: BALL, or REST for the part of Q that features miss.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def ball(penalized: BoolArray, radius: float) -> Constraint:
     """
     if abs(radius) > math.sqrt(np.finfo(np.float64).max):
         raise InvalidInput(f"`radius` must have a square that does not overflow. Got {radius!r}.")
-    return Constraint(Role.BALL, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
+    return Constraint(role, Quadratic(np.diag(penalized.astype(float)), np.zeros(len(penalized)), 0.0), radius**2)
 
 
 @dataclass(frozen=True, eq=False)

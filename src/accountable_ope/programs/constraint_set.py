@@ -3,6 +3,10 @@
 For Q = Q_P + g with ||g|| = s orthogonal to the coordinates, ||theta||^2 + s^2 <= R^2,
     sqrt(loss(Q_P)) <= sqrt(loss(Q)) + s T,   |value(Q) - value(Q_P)| <= s tau_0,   rms of g over the box points <= s tau_box,
 and (u + w)^2 <= (1 + z) u^2 + (1 + 1/z) w^2 for every z > 0 keeps every constraint one quadratic in (theta, s).
+
+Where a class has features and, for what they miss, a part of an RKHS, each has a ball of its own: ||theta||^2 <= R^2 for the
+features, ||alpha||^2 + s^2 <= rho^2 for the rest. Both lie in one ellipsoid, which serves as the one ball of a fast solution:
+||theta||^2 / R^2 + (||alpha||^2 + s^2) / rho^2 <= 2.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ import numpy as np
 
 from ..arguments import checked
 from ..validation import BoolArray, FloatArray
-from .constraint import Constraint, LossOrigin, ball
+from .constraint import Constraint, LossOrigin, Role, ball
 from .ellipsoid import Reach
-from .ellipsoid_ball import Decomposition, decompose
+from .ellipsoid_ball import Decomposition, LeastLoss, decompose
 from .envelope import SquaredEnvelope, Steps
 from .evidence import Evidence, widened
 from .pointwise_rows import PointwiseRows
@@ -33,6 +37,14 @@ class Unseen:
 
     objective: float
     box: float
+
+
+@dataclass(frozen=True)
+class RestBall:
+    """The part of Q that features miss: its coordinates come first, and with what is unseen of it its norm is at most radius."""
+
+    coordinates: int
+    radius: float
 
 
 @dataclass(frozen=True)
@@ -57,9 +69,11 @@ class ConstraintSet:
     ----------
     evidence : tuple of Evidence
     penalized : array (m,) of bool
-        Which coefficients the norm counts.
+        Which coefficients a norm counts.
     norm_bound : float or None
         The radius of the ball, None: no ball (for evidence that does not follow the variance).
+    rest : RestBall or None
+        The ball of what features miss; the other one is then of the features alone. None: one ball counts all.
     box : Constraint or None
         The value box, None where there is none.
     range : Reach
@@ -83,6 +97,7 @@ class ConstraintSet:
     unseen: Unseen | None = None
     steps: StepRows | None = None
     values: PointwiseRows | None = None
+    rest: RestBall | None = None
 
     def __repr__(self) -> str:
         return f"ConstraintSet({list(self.evidence)}, norm bound {self.radius:.4g})"
@@ -95,19 +110,50 @@ class ConstraintSet:
     @cached_property
     def decomposition(self) -> Decomposition:
         """The first loss, in its own coordinates."""
-        return decompose(self.evidence[0].squared, self.penalized)
+        return decompose(self.evidence[0].squared, self.penalized, self.units)
+
+    @property
+    def units(self) -> FloatArray | None:
+        """In which one ball counts the coefficients of all parts: rho / R for those of the rest; None: there is no rest."""
+        if self.rest is None:
+            return None
+        units = np.ones(len(self.penalized))
+        units[: self.rest.coordinates] = self.rest.radius / self.radius
+        return units
+
+    @property
+    def enclosing(self) -> float | None:
+        """The radius, in these units, of one ball that holds all parts."""
+        return self.norm_bound if self.rest is None else math.sqrt(2) * self.radius
+
+    @property
+    def hidden(self) -> float:
+        """The norm of what is unseen is at most this."""
+        return self.radius if self.rest is None else self.rest.radius
+
+    @cached_property
+    def least(self) -> LeastLoss:
+        """The least loss within the enclosing ball, what is unseen left out."""
+        return self.decomposition.least_loss(self.enclosing)
 
     @cached_property
     def inside(self) -> FloatArray:
-        """The point of least loss within the ball, for the size of things; nothing of it is unseen."""
-        theta = self.decomposition.least_loss(self.norm_bound).theta
+        """A point of small loss within the ball or both balls, for the size of things; nothing of it is unseen."""
+        theta = (self.least if self.rest is None else self.decomposition.least_loss(self.norm_bound)).theta
         return theta if self.unseen is None else np.append(theta, 0.0)
+
+    def _masks(self, *, unseen: bool) -> tuple[BoolArray, BoolArray]:
+        """What the ball counts, and what that of the rest does; of what is unseen the latter, where there is one."""
+        missed = np.ones(int(unseen), dtype=bool)
+        if self.rest is None:
+            return np.append(self.penalized, missed), np.zeros(0, dtype=bool)
+        first = np.arange(len(self.penalized)) < self.rest.coordinates
+        return np.append(self.penalized & ~first, ~missed), np.append(first, missed)
 
     @property
     def squared_norm(self) -> Quadratic:
-        """||theta||^2 + s^2."""
-        mask = self.penalized if self.unseen is None else np.append(self.penalized, True)
-        return ball(mask, 1.0).quadratic
+        """||theta||^2 + s^2; of the features alone, where the rest has a ball of its own."""
+        return ball(self._masks(unseen=self.unseen is not None)[0], 1.0).quadratic
 
     @property
     def radius(self) -> float:
@@ -116,12 +162,19 @@ class ConstraintSet:
 
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
-        """Ball and boxes, in theta and, where something is unseen, its norm."""
-        mask = self.penalized if self.unseen is None else np.append(self.penalized, True)
-        constraints = [] if self.norm_bound is None else [ball(mask, self.norm_bound)]
+        """Balls and box, in theta and, where something is unseen, its norm."""
+        constraints = list(self.balls(unseen=self.unseen is not None))
         if self.box is not None:
-            constraints.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.radius))
+            constraints.append(self.box if self.unseen is None else widened(self.box, self.unseen.box, self.hidden))
         return tuple(constraints)
+
+    def balls(self, *, unseen: bool) -> tuple[Constraint, ...]:
+        """The ball and, where there is one, that of the rest; unseen: with the norm of what is unseen as one more variable."""
+        of_features, of_rest = self._masks(unseen=unseen)
+        found = [] if self.norm_bound is None else [ball(of_features, self.norm_bound)]
+        if self.rest is not None:
+            found.append(ball(of_rest, self.rest.radius, Role.REST))
+        return tuple(found)
 
     @cached_property
     def boxes(self) -> RowBoxes | None:
@@ -179,17 +232,17 @@ class ConstraintSet:
     def variances(self, squares: Sequence[SquaredEnvelope]) -> tuple[Constraint, ...]:
         """V_n is at most what is known of it."""
         return tuple(
-            replace(each.variance_constraint(squared.largest, self.radius), origin=LossOrigin(index, 0.0, squared.round))
+            replace(each.variance_constraint(squared.largest, self.hidden), origin=LossOrigin(index, 0.0, squared.round))
             for index, (each, squared) in enumerate(zip(self.evidence, squares, strict=True))
         )
 
     def loss(self, index: int, squared: SquaredEnvelope, rate: float) -> Constraint:
         """The joint constraint of one evidence at one rate."""
         affine = squared.at(rate)
-        found = self.evidence[index].constraint(affine.level, affine.rate, self.radius)
+        found = self.evidence[index].constraint(affine.level, affine.rate, self.hidden)
         return replace(found, origin=LossOrigin(index, rate, squared.round))
 
     def least_root_loss(self) -> float:
         """A lower bound of sqrt(loss) over all functions of the class within the ball, seen and unseen parts together."""
-        least = max(self.decomposition.least_loss(self.norm_bound).lower_bound, 0.0)
-        return math.sqrt(least) - (self.radius * self.evidence[0].missed[0] if self.unseen is not None else 0.0)
+        least = max(self.least.lower_bound, 0.0)
+        return math.sqrt(least) - (self.hidden * self.evidence[0].missed[0] if self.unseen is not None else 0.0)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arguments import checked
-from ..validation import BoolArray, FloatArray
+from ..validation import BoolArray, FloatArray, same_size, vector
 from .quadratic import Quadratic
 from .spheres import inside_ball, least_loss_multiplier, step_to_sphere
 
@@ -51,7 +51,10 @@ class LeastLoss:
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The loss in its own coordinates; see `decompose`. A loss that is not convex has no such coordinates (convex=False)."""
+    """The loss in its own coordinates; see `decompose`. A loss that is not convex has no such coordinates (convex=False).
+
+    units: the norm counts coefficients in these; None: in units of one.
+    """
 
     quadratic: Quadratic
     mask: BoolArray
@@ -62,6 +65,7 @@ class Decomposition:
     penalized: int
     least: float
     noise: float
+    units: FloatArray | None = None
 
     @cached_property
     def scaled(self) -> tuple[float, FloatArray, FloatArray]:
@@ -72,8 +76,9 @@ class Decomposition:
 
     @cached_property
     def squared_norm(self) -> Quadratic:
-        """||theta_penalized||^2."""
-        return Quadratic(np.diag(self.mask.astype(float)), np.zeros(len(self.mask)), 0.0)
+        """||theta_penalized||^2, in the units of each."""
+        weights = self.mask.astype(float) if self.units is None else self.mask / self.units**2
+        return Quadratic(np.diag(weights), np.zeros(len(self.mask)), 0.0)
 
     def coordinates(self, c: FloatArray) -> FloatArray:
         return np.asarray(self.basis.T @ c)
@@ -105,7 +110,7 @@ class Decomposition:
 
 
 @checked
-def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
+def decompose(loss: Quadratic, penalized: BoolArray, units: FloatArray | None = None) -> Decomposition:
     """Diagonalize a convex loss against the ball.
 
     theta_f = u - W theta_p, W = A_ff^+ A_fp, leaves (theta_p' S theta_p, u'A_ff u) with S = A_pp - A_pf W. Eigenvalues at the
@@ -116,6 +121,8 @@ def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
     loss : Quadratic
     penalized : array (m,) of bool
         Which coordinates the ball counts (p); the others are free (f).
+    units : array (m,), optional
+        The ball counts coordinates in these, theta_i / units_i: then it is an ellipsoid. By default in units of one.
 
     Returns
     -------
@@ -132,6 +139,9 @@ def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
     """
     p, f = np.flatnonzero(penalized), np.flatnonzero(~penalized)
     A = 0.5 * (loss.A + loss.A.T)
+    if units is not None:
+        same_size(len(penalized), vector(units, "units"), "units")
+        A = units[:, None] * A * units
     size = float(np.abs(np.diagonal(A)).max(initial=0.0))
     cut = max(len(A), 8) * UNIT * size
     free_values, free_vectors = np.linalg.eigh(A[np.ix_(f, f)])
@@ -146,6 +156,8 @@ def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
     basis[p, : len(p)] = vectors
     basis[f, : len(p)] = -W @ vectors
     basis[f, len(p) :] = free_vectors
+    if units is not None:
+        basis = units[:, None] * basis
     g = np.concatenate([values, free_values])
     a = basis.T @ loss.a
     center = np.where(g > 0, a / np.where(g > 0, g, 1.0), 0.0)
@@ -160,6 +172,7 @@ def decompose(loss: Quadratic, penalized: BoolArray) -> Decomposition:
         penalized=len(p),
         least=loss.a0 - explained,
         noise=max(16 * UNIT * (abs(loss.a0) + explained), 1e-300),
+        units=units,
     )
 
 

@@ -34,7 +34,7 @@ class LeastLossFound:
 @checked
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit}.
+    """{theta: loss(theta) <= limit, ||theta_penalized|| <= norm_bound, box(theta) <= its limit, and so on}.
 
     Parameters
     ----------
@@ -46,6 +46,8 @@ class FeasibleSet:
         None: no ball.
     box : Constraint, optional
         The value box.
+    balls : tuple of Constraint
+        Balls of parts of theta, inside of the one that the norm bound gives.
 
     Raises
     ------
@@ -66,6 +68,7 @@ class FeasibleSet:
     limit: float
     norm_bound: float | None
     box: Constraint | None = None
+    balls: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.norm_bound is not None and not self.norm_bound > 0:
@@ -73,13 +76,21 @@ class FeasibleSet:
 
     @cached_property
     def others(self) -> tuple[Constraint, ...]:
-        """Ball and box."""
+        """Ball, balls within it, and box."""
         constraints = []
         if self.norm_bound is not None:
-            constraints.append(Constraint(Role.BALL, self.decomposition.squared_norm, self.norm_bound**2))
-        if self.box is not None:
-            constraints.append(self.box)
-        return tuple(constraints)
+            role = Role.ENCLOSING if self.balls else Role.BALL
+            constraints.append(Constraint(role, self.decomposition.squared_norm, self.norm_bound**2))
+        return (*constraints, *self.further)
+
+    @cached_property
+    def further(self) -> tuple[Constraint, ...]:
+        """What the fast solution leaves out."""
+        return self.balls if self.box is None else (*self.balls, self.box)
+
+    def meets_further(self, theta: FloatArray) -> bool:
+        """Whether that makes no difference at theta."""
+        return all(c.quadratic(theta) <= c.limit for c in self.further)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -115,8 +126,7 @@ class FeasibleSet:
             weights = np.zeros(len(others))
             if self.norm_bound is not None:
                 weights[0] = found.ball_multiplier
-            inside_box = self.box is None or self.box.quadratic(found.theta) <= self.box.limit
-            if inside_box or found.lower_bound > self.limit + self.rounding:
+            if self.meets_further(found.theta) or found.lower_bound > self.limit + self.rounding:
                 return LeastLossFound(found.theta, found.loss, found.lower_bound, np.concatenate([[1.0], weights]))
         if others:
             start = np.array([max(abs(loss.a0), UNIT) / max(c.limit, 1e-300) for c in others])
@@ -184,10 +194,10 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     if bounded and fast.theta is not None:
         bound = _recomputed(objective, feasible, multipliers, fast.bound, fast.theta)
         without_box = _certificate(objective, feasible, multipliers, bound, fast.theta) if math.isfinite(bound) else None
-    if feasible.box is None:
+    if not feasible.further:
         unbounded = Certificate(objective, feasible.constraints, multipliers, math.inf, None, SolveStatus.UNBOUNDED)
         return without_box or unbounded
-    if without_box is not None and fast.theta is not None and feasible.box.quadratic(fast.theta) <= feasible.box.limit:
+    if without_box is not None and fast.theta is not None and feasible.meets_further(fast.theta):
         return without_box
     return _by_multipliers(objective, feasible, without_box)
 

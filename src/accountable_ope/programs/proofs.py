@@ -114,12 +114,12 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
             constraints = feasible.constraints(squares, proof.rates, proof.boxes)
             value = counted_value(evidence.variance_goal(), constraints, proof.multipliers)
             roots.append(math.sqrt(max(-value, 0.0)))
-        hidden = feasible.radius * evidence.missed[1] + evidence.gap[1] if any(evidence.missed) else evidence.gap[1]
+        hidden = feasible.hidden * evidence.missed[1] + evidence.gap[1] if any(evidence.missed) else evidence.gap[1]
         variances.append(min([before, *((root + hidden) ** 2 * evidence.count**2 for root in roots)]))
     bound, residuals = known.residual_bound, None
     if around:
         bound = min(bound, feasible.range.over(around, feasible.radius))
-        residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.radius)
+        residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.hidden)
     found = feasible.reduced(bound, variances, residuals, known.round + 1)
     pairs = zip(found.steps, known.steps, strict=True)
     return replace(found, steps=tuple(replace(now, observed=min(now.observed, before.observed)) for now, before in pairs))

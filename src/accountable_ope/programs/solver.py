@@ -129,7 +129,7 @@ def least_norm_found(constraints: ConstraintSet) -> LeastNormFound | None:
     """The same, with the multipliers that prove it."""
     if constraints.follows_variance:
         return least_norm_of_rounds(constraints, np.zeros(len(constraints.squared_norm.a)), constraints.squared_norm)
-    if not constraints.decomposition.convex:
+    if not constraints.decomposition.convex or constraints.rest is not None:
         return None
     limit = _limit(constraints)
     if constraints.unseen is None:
@@ -195,20 +195,29 @@ def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseR
 
 def _feasible_set(constraints: ConstraintSet, objective: FloatArray) -> tuple[FeasibleSet, tuple[FloatArray, FloatArray], float]:
     """The set, the objectives of both ends, and a constant to add to both."""
-    evidence, unseen, R, limit = constraints.evidence[0], constraints.unseen, constraints.norm_bound, _limit(constraints)
+    evidence, unseen, R, limit = constraints.evidence[0], constraints.unseen, constraints.enclosing, _limit(constraints)
     if unseen is None or R is None:
         plain = FeasibleSet(constraints.decomposition, limit, R, constraints.box)
         return plain, (objective, -objective), 0.0 if unseen is None else math.inf
     loss, box = evidence.missed[0], constraints.box
-    if R * loss <= NEGLIGIBLE * math.sqrt(limit):
-        limit = (math.sqrt(limit) + R * loss) ** 2
+    hidden = constraints.hidden
+    if hidden * loss <= NEGLIGIBLE * math.sqrt(limit):
+        limit = (math.sqrt(limit) + hidden * loss) ** 2
         if box is not None:
-            box = replace(box, limit=(math.sqrt(box.limit) + R * unseen.box) ** 2)
-        return FeasibleSet(constraints.decomposition, limit, R, box), (objective, -objective), R * unseen.objective
-    wider = widened(Constraint(Role.LOSS, evidence.squared, limit), loss, R)
-    decomposition = decompose(wider.quadratic, np.append(constraints.penalized, True))
-    box = None if box is None else widened(box, unseen.box, R)
-    return FeasibleSet(decomposition, wider.limit, R, box), constraints.objectives(objective), 0.0
+            box = replace(box, limit=(math.sqrt(box.limit) + hidden * unseen.box) ** 2)
+        seen = FeasibleSet(constraints.decomposition, limit, R, box, _within(constraints, unseen=False))
+        return seen, (objective, -objective), hidden * unseen.objective
+    wider = widened(Constraint(Role.LOSS, evidence.squared, limit), loss, hidden)
+    units = None if constraints.units is None else np.append(constraints.units, hidden / constraints.radius)
+    decomposition = decompose(wider.quadratic, np.append(constraints.penalized, True), units)
+    box = None if box is None else widened(box, unseen.box, hidden)
+    feasible = FeasibleSet(decomposition, wider.limit, R, box, _within(constraints, unseen=True))
+    return feasible, constraints.objectives(objective), 0.0
+
+
+def _within(constraints: ConstraintSet, *, unseen: bool) -> tuple[Constraint, ...]:
+    """The balls of both parts, where there are two: the one of the program is an ellipsoid around them."""
+    return () if constraints.rest is None else constraints.balls(unseen=unseen)
 
 
 def _both_or_empty(upper: Certificate, lower: Certificate) -> tuple[Certificate, Certificate]:
@@ -226,5 +235,5 @@ def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: Pointwis
     upward, downward = constraints.objectives(objective)
     inside = constraints.inside
     upper, lower, tightening = tighten(constraints, upward, downward, inside)
-    least_loss = constraints.evidence[0].squared(inside[: len(constraints.penalized)])
+    least_loss = constraints.evidence[0].squared(constraints.least.theta)
     return Solution(constraints, upper, lower, least_loss, tightening=tightening)

@@ -99,7 +99,7 @@ class _Setting:
     @classmethod
     def of(cls, feasible: ConstraintSet, known: KnownBounds, inside: FloatArray, enough: float) -> _Setting:
         boxes = feasible.boxes
-        rows = None if boxes is None else boxes.known(known.residual_bound, feasible.radius, known.round)
+        rows = None if boxes is None else boxes.known(known.residual_bound, feasible.hidden, known.round)
         return cls(feasible, feasible.squares(known), inside, enough, rows)
 
 
@@ -190,8 +190,9 @@ def prove_empty(feasible: ConstraintSet, known: KnownBounds, inside: FloatArray)
         start = np.array([size / max(c.limit, 1e-300) for c in others])
         dual = maximize_dual(loss.quadratic, others, start, relative_gap=1e-6, absolute_gap=1e-6 * abs(loss.limit))
         if dual is not None and dual.bound > loss.limit:
-            multipliers = np.concatenate([[1.0], dual.multipliers])
-            return Certificate(inside * 0, (loss, *others), multipliers, dual.bound, None, SolveStatus.EMPTY)
+            constraints = (loss, *others)
+            least, multipliers = _regular(constraints, np.concatenate([[1.0], dual.multipliers]), dual.bound)
+            return Certificate(inside * 0, constraints, multipliers, least, None, SolveStatus.EMPTY)
     return None
 
 
@@ -402,16 +403,25 @@ def _empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate | No
     least = counted_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
     if not least > constraints[0].limit:
         return None
-    # Narrow boxes have multipliers beside which a ball is lost in rounding; a tenth of what is proved keeps the matrix regular.
-    balls = np.array([c.role is Role.BALL and c.limit > 0 for c in constraints[1:]])
-    if balls.any():
-        limits = np.array([c.limit for c in constraints[1:]])[balls]
-        regular = multipliers.copy()
-        regular[1:][balls] += 0.1 * (least - constraints[0].limit) / (limits * len(limits))
-        kept = counted_value(constraints[0].quadratic, constraints[1:], regular[1:])
-        if kept > constraints[0].limit:
-            least, multipliers = kept, regular
+    least, multipliers = _regular(constraints, multipliers, least)
     return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
+
+
+def _regular(constraints: tuple[Constraint, ...], multipliers: FloatArray, least: float) -> tuple[float, FloatArray]:
+    """A proof of emptiness, the loss first, with a tenth of what is proved given to the balls, which keeps the matrix regular.
+
+    Narrow boxes, or constraints that contradict each other without the loss, have multipliers beside which a ball is lost in
+    rounding.
+    """
+    loss, others = constraints[0], constraints[1:]
+    balls = np.array([c.role in (Role.BALL, Role.REST) and c.limit > 0 for c in others])
+    if not balls.any():
+        return least, multipliers
+    limits = np.array([c.limit for c in others])[balls]
+    regular = multipliers.copy()
+    regular[1:][balls] += 0.1 * (least - loss.limit) / (limits * len(limits))
+    kept = counted_value(loss.quadratic, others, regular[1:])
+    return (kept, regular) if kept > loss.limit else (least, multipliers)
 
 
 def _emptied(empty: Certificate, objective: FloatArray) -> Certificate:

@@ -10,6 +10,7 @@ from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.description import Description
 from ..programs.constraint import Constraint
+from ..programs.constraint_set import RestBall
 from ..statistics.bellman import BellmanSystem
 from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.statistic import KernelStatistic
@@ -68,6 +69,8 @@ class Member:
         Tests the class when asked; None where its rows say nothing of whether it contains Q.
     scale : RowScale or None
         The factors u_i of the rows of the statistic, as earlier rows chose them; None: no factors.
+    rest : RestBall or None
+        The ball of what features miss, where the class has such a part.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Member:
     row_ranges: FloatArray | None = None
     examiner: Examiner | None = None
     scale: RowScale | None = None
+    rest: RestBall | None = None
 
     def __repr__(self) -> str:
         return f"Member({self.name}, {self.statistic!r})"

@@ -10,6 +10,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
+from ..problem.description import Description
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, premise, remark
 from ..validation import whole
@@ -125,7 +126,10 @@ class CutWords:
 
 @dataclass(frozen=True)
 class ClassWords:
-    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut, its kind."""
+    """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut, its kind.
+
+    rest: the kernel of the RKHS in which what its features miss has a norm of its own; empty: there is no such part.
+    """
 
     features: str
     norm_bound: float | None
@@ -133,6 +137,7 @@ class ClassWords:
     dimension: int
     cut: CutWords | None = None
     kind: str = ""
+    rest: str = ""
 
 
 def value_premises(
@@ -316,11 +321,31 @@ def class_premises(
         elif part.kind == "WhitenedFeatures" and part.norm_bound is not None:
             text = _in_values(what, part.norm_bound, span, [other.features for other in parts if other.kind != part.kind])
         else:
-            text = f"{norm} <= {part.norm_bound:.4g}, as declared (an unpenalized constant is left out)."
+            left_out = "an unpenalized constant is left out"
+            if any(each.rest for each in parts):
+                left_out += ", and what features miss"
+            text = f"{norm} <= {part.norm_bound:.4g}, as declared ({left_out})."
         premises.append(premise("norm", text, ("norm_bound", part.norm_bound)))
         if not isinstance(facts.norm_bound, RelativeNorm):
             break
-    return premises
+    return premises + _rest_premises(facts, parts, what)
+
+
+def rest_kernel(description: Description) -> str:
+    """The kernel in whose RKHS what features miss has a norm, by the description of their class."""
+    return description.parts[0].text if description.parts else "the class"
+
+
+def _rest_premises(facts: Assumptions, parts: Sequence[ClassWords], what: str) -> list[Statement]:
+    """The norm of what features miss, where a class has such a part."""
+    found = []
+    for kernel in dict.fromkeys(part.rest for part in parts if part.rest):
+        text = (
+            f"What the features miss of {what} has a norm of at most {facts.misfit_norm:.4g} in the RKHS of {kernel}, as "
+            "declared. This is asserted: data can speak against it and never prove it."
+        )
+        found.append(premise("misfit-norm", text, ("misfit_norm", facts.misfit_norm), ("kernel", kernel)))
+    return found
 
 
 def _in_values(what: str, norm_bound: float, span: float, others: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ LABELS = {
     Parameter.DELTA: "failure probability",
     Parameter.DISCOUNT: "discount",
     Parameter.REWARD_RANGE: "length of the range of rewards, declared = 1",
+    Parameter.MISFIT_NORM: "bound on the norm of what the features miss",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
-from ..classes.function_class import Features, Remainder, as_class
+from ..classes.function_class import Features, Remainder, Rest, as_class
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
@@ -56,6 +56,8 @@ class BellmanSystem:
         phi as a function of points, None where it is known at the rows only.
     row_scale : array (n,) or None
         Factors u_i of the rows in the statistic: that of the kernel u(x) K(x, y) u(y). None: 1.
+    rest : Rest or None
+        Which coefficients are of a part with a norm of its own; None: one norm counts all.
     """
 
     points: FloatArray
@@ -71,6 +73,7 @@ class BellmanSystem:
     remainder: Remainder | None = None
     features: FeatureMap | None = None
     row_scale: FloatArray | None = None
+    rest: Rest | None = None
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
@@ -158,6 +161,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         offset=offset,
         remainder=columns.remainder,
         features=columns.features,
+        rest=columns.rest,
     )
 
 

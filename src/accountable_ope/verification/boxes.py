@@ -79,6 +79,6 @@ def _residual_box(facts: ClassFacts, averaged: AveragedRecord, known: Sequence[K
     if (averaged.missed is None) != (facts.part.unseen is None):
         raise Refuted("it bounds residuals row by row, and does not say what its coordinates miss")
     if averaged.missed is not None:
-        half = half + facts.radius * averaged.missed
+        half = half + facts.hidden * averaged.missed
     # A residual that must be 0 is held to a small share of its size, which keeps numbers apart.
     return -averaged.offsets, np.maximum(half, 1e-4 * (np.abs(averaged.offsets) + b))

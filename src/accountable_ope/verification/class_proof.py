@@ -121,7 +121,7 @@ def _prove_rounds(constraints: ClassSet) -> list[Known]:
             if terms is not None:
                 bounds, multipliers = constraints.bounds(terms, known)
                 roots.append(root_of(-least_value(constraints.variance_goal(index), bounds, multipliers)))
-            hidden = (facts.radius * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
+            hidden = (facts.hidden * each.missed[1] if part.unseen is not None else 0.0) + each.gap[1]
             variances.append(min([largest, *((root + hidden) ** 2 * each.count**2 for root in roots)]))
         b = min(before.residual_bound, facts.widths.over(found, facts.radius)) if found else before.residual_bound
         known.append(_claimed(constraints, before, claimed, b, variances))
@@ -212,6 +212,7 @@ def _check_least_norm(constraints: ClassSet) -> None:
         return
     record, evidence = facts.record, constraints.evidence[0]
     loose = ClassSet(replace(facts, norm_bound=ball_radius(record, part, before_data=True)))
+    require(part.rest is None or facts.follows_variance, "nothing bounds the norm of the features alone")
     if part.unseen is not None and not facts.follows_variance:
         # One of norm r has coordinates of norm at most r, with a root loss larger by at most r times what is missed.
         root = math.sqrt(loose.plain_limit()) + part.least_norm * evidence.missed[0]
@@ -219,7 +220,7 @@ def _check_least_norm(constraints: ClassSet) -> None:
         mask = part.penalized
     else:
         bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
-        mask = np.append(part.penalized, True) if loose.extra_variable else part.penalized
+        mask = loose.features
     value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
     size = TOLERANCE * max(map(abs, facts.ranges.value))
     near(part.least_norm, math.sqrt(max(value, 0.0)), "the least norm", absolute=size)
@@ -243,8 +244,9 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
     if math.isnan(part.ball_multiplier):
         require(facts.rule.loss is LossKind.U, "the least loss has no proof")
         return -math.inf
-    length = float(np.linalg.norm(part.inside[part.penalized]))
-    require(length <= facts.radius * (1 + 1e-6), "the loss is least outside of the ball")
+    if facts.norm_bound is not None:
+        around = constraints.enclosing(unseen=False)
+        require(around.form(part.inside) <= around.limit * (1 + 2e-6), "the loss is least outside of the ball")
     least = _least_in_ball(constraints)
     near(evidence.squared(part.inside), least, "the loss where it is least", absolute=size)
     return least
@@ -253,11 +255,10 @@ def _check_least_loss(constraints: ClassSet, known: Sequence[Known], level: floa
 def _least_in_ball(constraints: ClassSet) -> float:
     """min loss over the ball, by the multiplier that the certificate gives; what is unseen left out."""
     facts, part, squared = constraints.facts, constraints.facts.part, constraints.evidence[0].squared
-    bounds, multipliers = [], []
+    bounds: list[Bound] = []
+    multipliers: list[float] = []
     if facts.norm_bound is not None:
-        mask = part.penalized.astype(float)
-        bounds = [Bound(Form.of(np.diag(mask), np.zeros(len(mask)), 0.0), facts.norm_bound**2)]
-        multipliers = [part.ball_multiplier]
+        bounds, multipliers = [constraints.enclosing(unseen=False)], [part.ball_multiplier]
     value = least_value(squared, bounds, multipliers)
     # A V-statistic is a squared length: where the matrix is singular, that it is not negative is known all the same.
     return max(value, 0.0) if facts.rule.loss is LossKind.V else value
@@ -286,7 +287,7 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
     if empty and of_kernel and not of_class and part.nonnegative_kernel and kappa > 0 and math.isfinite(width):
         largest = evidence.level(evidence.steps(width), (width * evidence.reach) ** 2 / evidence.count)
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
-        root = math.sqrt(max(least, 0.0)) - (facts.radius * evidence.missed[0] if part.unseen is not None else 0.0)
+        root = math.sqrt(max(least, 0.0)) - (facts.hidden * evidence.missed[0] if part.unseen is not None else 0.0)
         expected = max(0.0, root - allowed) / ((1 + facts.record.assumptions.discount) * kappa)
     size = max(map(abs, facts.ranges.value))
     near(part.least_misfit, expected, "the misfit of the class", absolute=1e-5 * size)

@@ -8,11 +8,12 @@ import numpy as np
 
 from ..classes.description import described_class
 from ..classes.function_class import FunctionClass, as_class
+from ..classes.semi_parametric import SemiParametric
 from ..kernels.description import described_kernel
 from ..problem.statements import Guarantee
 from ..radii.registry import Approach, LossKind, RadiusRule
 from .facts import ClassFacts
-from .record import ClassRecord, Record, Refuted
+from .record import ClassRecord, Record, Refuted, RestRecord
 
 STEP_PREMISES = ("terminal-region", "reach", "one-step-range")
 """What can be declared of single steps."""
@@ -35,6 +36,10 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
         silent = rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP)
         require(rule.loss is LossKind.V and not silent, "its radius says nothing about what coordinates miss")
         require(_nonnegative(record) and isinstance(facts.norm_bound, float), "nothing limits what coordinates miss")
+    declared = facts.misfit_norm is not None
+    has_rest = any(part.rest is not None for part in record.classes)
+    require(declared == has_rest, "the norm of what features miss does not fit the classes")
+    require(not has_rest or (average is None and setting.coefficient_variance is None), "nothing is known of what features miss")
     if average is not None:
         plain = not (setting.growing or setting.anchored or setting.terminates or setting.earlier_rows or setting.propensities)
         require(plain and setting.kernel_chosen and setting.start_is_exact, "an average reward has no such setting")
@@ -72,6 +77,10 @@ def check_class(facts: ClassFacts) -> None:
     require((statistic.column_scale >= 0).all() and (np.diagonal(statistic.diag_gram) >= 0).all(), "a sum of squares is negative")
     grams = (statistic.pair_gram, statistic.diag_gram, part.moments)
     require(all(np.allclose(gram, gram.T, rtol=1e-9, atol=1e-300) for gram in grams), "a matrix is not symmetric")
+    if part.rest is not None:
+        fits = 0 <= part.rest.coordinates <= int(part.penalized.sum()) and 0 <= part.rest.diameter < math.inf
+        require(fits and part.unseen is not None, "what features miss does not fit the class")
+        require(bool(part.penalized[: part.rest.coordinates].all()), "what features miss does not fit the class")
     cut = part.sums.cut
     if cut is not None:
         require(cut.total.shape == (m + 1,) and cut.squares.shape == (m + 1, m + 1), "its cut does not fit")
@@ -110,6 +119,10 @@ def _check_description(record: Record, part: ClassRecord) -> None:
     same(part.listed, part.description.kind == "TabularFeatures", "whether the class is a list of points")
     same(part.unseen is not None, made.has_remainder, "whether its coordinates miss a part")
     require(part.penalized.tolist() == _penalized(record, part, made), "its coefficients are not those of the class")
+    rest = None
+    if isinstance(made, SemiParametric):
+        rest = RestRecord(len(part.penalized) - made.features.dimension - made.intercept, made.missed.diameter)
+    same(part.rest, rest, "what the features of the class miss")
     if record.average is None and made.intercept:
         require(abs(float(part.objective[-1]) - 1) <= 1e-9, "the constant of Q does not count in the value")
     if not record.setting.anchored:

@@ -107,9 +107,11 @@ def _plan(facts: ClassFacts) -> tuple[float, float | None]:
     declared, record = planned.assumptions, facts.record
     terminates = record.setting.terminates
     same = declared.discount == record.assumptions.discount and declared.state_box == record.assumptions.state_box
+    same = same and (declared.misfit_norm is None) == (record.assumptions.misfit_norm is None)
     if record.average is not None or not same or not 0 < planned.delta < 1:
         raise Refuted("its rates were fixed for another question")
-    fixed = Widths(declared, value_ranges(declared, terminates=terminates), terminates, facts.part.cover).before_data()
+    ranges = value_ranges(declared, terminates=terminates)
+    fixed = Widths(declared, ranges, terminates, facts.part.cover, facts.part.rest).before_data()
     if not 0 < fixed < math.inf:
         raise Refuted("its rates were fixed for no range")
     return fixed, planned.delta * _cut_share(facts)

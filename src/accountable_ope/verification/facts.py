@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import as_value
-from ..radii.premises import SPAN_NORM, VALUE_NORM, ClassWords, CutWords, why_so_large
+from ..radii.premises import SPAN_NORM, VALUE_NORM, ClassWords, CutWords, rest_kernel, why_so_large
 from ..radii.registry import Approach, LossKind, RadiusRule, Rests
 from . import theorems
 from .balls import Enlargement, enlargement, norm_of_values
@@ -31,7 +31,7 @@ class ClassFacts:
 
     @cached_property
     def widths(self) -> Widths:
-        return Widths(self.assumptions, self.ranges, self.record.setting.terminates, self.part.cover)
+        return Widths(self.assumptions, self.ranges, self.record.setting.terminates, self.part.cover, self.part.rest)
 
     @cached_property
     def larger(self) -> Enlargement | None:
@@ -65,8 +65,10 @@ class ClassFacts:
         """What premises say of the class."""
         cut = self.part.sums.cut
         words = None if cut is None else CutWords(cut.kind, cut.earlier)
-        kind = self.part.description.kind
-        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words, kind)
+        kind, rest = self.part.description.kind, ""
+        if self.part.rest is not None:
+            rest = rest_kernel(self.part.description)
+        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words, kind, rest)
 
     @cached_property
     def assumptions(self) -> Assumptions:
@@ -86,6 +88,19 @@ class ClassFacts:
     @property
     def radius(self) -> float:
         return math.inf if self.norm_bound is None else self.norm_bound
+
+    @property
+    def rest_radius(self) -> float:
+        """rho, the norm of what features miss."""
+        rho = self.assumptions.misfit_norm
+        if self.part.rest is None or rho is None:
+            raise Refuted("it uses a ball of what features miss, and none was declared")
+        return rho
+
+    @property
+    def hidden(self) -> float:
+        """The norm of what coordinates miss is at most this."""
+        return self.radius if self.part.rest is None else self.rest_radius
 
     @cached_property
     def follows_variance(self) -> bool:

@@ -12,7 +12,7 @@ from ..problem.assumptions import Assumptions, ValueRanges, value_ranges
 from ..problem.average_reward import AverageReward
 from ..validation import FloatArray
 from .dual import Bound, Form, combined
-from .record import ClassRecord, CoverRecord, Record
+from .record import ClassRecord, CoverRecord, Record, RestRecord
 
 CONDITION = 1e-9
 """An ellipsoid with a smaller pivot, in units of its diagonal, is left out."""
@@ -74,6 +74,12 @@ class Widths:
     ranges: ValueRanges
     terminates: bool
     cover: CoverRecord
+    rest: RestRecord | None = None
+
+    @property
+    def _rest_span(self) -> float:
+        """|g(x) - g(y)| and |g(x)|, for g that features miss, are at most this."""
+        return 0.0 if self.rest is None else self.rest.diameter * (self.facts.misfit_norm or 0.0)
 
     @property
     def declared(self) -> float:
@@ -89,10 +95,10 @@ class Widths:
         return self.over_ball(self.facts.norm_bound) if isinstance(self.facts.norm_bound, float) else self.declared
 
     def over_ball(self, norm: float) -> float:
-        """|Q(x) - Q(y)| <= ||theta|| ||phi(x) - phi(y)||."""
+        """|Q(x) - Q(y)| <= ||theta|| ||phi(x) - phi(y)||, and what the features miss of it."""
         if self._levels or not math.isfinite(self.cover.diameter):
             return self.declared
-        return self._width(span=norm * self.cover.diameter)
+        return self._width(span=norm * self.cover.diameter + self._rest_span)
 
     def over(self, ellipsoids: Sequence[Ellipsoid], norm: float) -> float:
         """The largest and the smallest Q at the points of the cover, over every ellipsoid."""
@@ -102,16 +108,16 @@ class Widths:
         middle = np.zeros_like(center) if self._levels else center
         up, down = np.full(len(points), math.inf), np.full(len(points), math.inf)
         for each in ellipsoids:
-            away = points - middle
-            turned = away @ np.linalg.inv(each.factor).T
-            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center
+            away, k = points - middle, points.shape[1]  # the norm of what is unseen is no coordinate of a point
+            turned = away @ np.linalg.inv(each.factor)[:, :k].T
+            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center[:k]
             up, down = np.minimum(up, along + length), np.minimum(down, length - along)
-        pad = self.cover.slack * norm
+        pad, rest = self.cover.slack * norm, self._rest_span
         highest, lowest = float(up.max()) + pad, -float(down.max()) - pad
         if self._levels:
             low, high = self.ranges.value
-            return self._width(low=max(low, lowest), high=min(high, highest))
-        return min(self._width(span=highest - lowest), self.over_ball(norm))
+            return self._width(low=max(low, lowest - rest), high=min(high, highest + rest))
+        return min(self._width(span=highest - lowest + rest), self.over_ball(norm))
 
     def _width(self, *, span: float = 0.0, low: float = 0.0, high: float = 0.0) -> float:
         facts = self.facts
@@ -192,7 +198,12 @@ def rounding_slack(record: Record, part: ClassRecord) -> float:
     norm = math.sqrt(m) * largest
     if isinstance(record.assumptions.norm_bound, float):
         norm = min(norm, record.assumptions.norm_bound)
-    size = norm * float(np.linalg.norm(scale[penalized])) + target
-    if not penalized.all():
-        size += (largest + norm) * float(scale[~penalized].sum())
+    size, free = target, float(scale[~penalized].sum())
+    if part.rest is not None:
+        k, rho = part.rest.coordinates, record.assumptions.misfit_norm or 0.0
+        size += rho * (float(np.linalg.norm(scale[:k])) + free)
+        penalized = penalized & (np.arange(m) >= k)
+    size += norm * float(np.linalg.norm(scale[penalized]))
+    if free > 0:
+        size += (largest + norm) * free
     return statistic.kernel_error * size**2

@@ -149,6 +149,14 @@ class CoverRecord:
     center: FloatArray | None
 
 
+@dataclass(frozen=True)
+class RestRecord:
+    """What features miss: so many coefficients, the first ones, are of it, and it differs by its norm times diameter at most."""
+
+    coordinates: int
+    diameter: float
+
+
 @dataclass(frozen=True, eq=False)
 class AveragedRecord:
     """Boxes at some points or rows, weighed: f_i'theta + offset_i lies in a range, one row f_i of features per point.
@@ -171,7 +179,8 @@ class AveragedRecord:
 class TermRecord:
     """A constraint and its multiplier.
 
-    role:     loss, variance (V_n is at most what is known of it), ball, box, or rows (boxes averaged over points or rows).
+    role:     loss, variance (V_n is at most what is known of it), ball, rest (the ball of what features miss), enclosing (an
+              ellipsoid around both), box, or rows (boxes averaged over points or rows).
     limit:    what the left side is held to; a loss may be held to more than the radius, never to less; null: to what follows.
     evidence, rate, round: of a loss or variance: which martingale, q of eps'(K - qD)eps, and in which round.
     rows:     which averaged box.
@@ -232,6 +241,7 @@ class ClassRecord:
     moments:      the mean of u u' over data, next and start points, u = [phi, 1] or [phi, 1, anchor].
     inside:       where the loss is least within the ball, and the multiplier of the ball that proves it.
     unseen:       what the coordinates of an RKHS miss of the objective and at the box points, per unit of norm; null: nothing.
+    rest:         which part has a norm of its own, the declared misfit_norm; null: one norm counts all.
     """
 
     description: Description
@@ -263,6 +273,7 @@ class ClassRecord:
     norm_test: NormTest | None
     identification: float
     last_rate: float
+    rest: RestRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..validation import BoolArray
 from . import theorems
 from .boxes import plain_box, rows_box
 from .dual import Bound, Form
@@ -36,7 +37,7 @@ class ClassSet:
         """Whether what is unseen was added as a constant: for a radius that is one number, and little enough."""
         if self.facts.part.unseen is None or self.facts.follows_variance:
             return False
-        return self.facts.radius * self.evidence[0].missed[0] <= NEGLIGIBLE * math.sqrt(self._limit(0, 0.0, None)[1])
+        return self.facts.hidden * self.evidence[0].missed[0] <= NEGLIGIBLE * math.sqrt(self._limit(0, 0.0, None)[1])
 
     @property
     def extra_variable(self) -> bool:
@@ -48,7 +49,7 @@ class ClassSet:
         """What is added to both ends: what is unseen where it is a constant, and the misfit."""
         facts, unseen = self.facts, 0.0
         if facts.part.unseen is not None and self.unseen_is_constant:
-            unseen = facts.radius * facts.part.unseen[0]
+            unseen = facts.hidden * facts.part.unseen[0]
         return unseen + facts.misfit + facts.slack
 
     def objective(self, sign: float) -> Form:
@@ -82,11 +83,45 @@ class ClassSet:
         return theorems.Steps(largest, largest, squares)
 
     def ball(self) -> Bound:
-        """||theta||^2 <= R^2 over the penalized coordinates."""
+        """||theta||^2 <= R^2 over the penalized coordinates; of the features alone, where the rest has a ball of its own."""
         if self.facts.norm_bound is None:
             raise Refuted("it uses a ball, and no norm bound follows")
-        mask = np.append(self.facts.part.penalized, True) if self.extra_variable else self.facts.part.penalized
-        return Bound(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), self.facts.norm_bound**2)
+        return self._ball(self.features, self.facts.norm_bound)
+
+    def rest(self) -> Bound:
+        """||alpha||^2 + s^2 <= rho^2: what features miss, seen and unseen."""
+        radius, mask = self.facts.rest_radius, ~self.features
+        mask[: len(self.facts.part.penalized)] &= self.facts.part.penalized
+        return self._ball(mask, radius)
+
+    @property
+    def features(self) -> BoolArray:
+        """Which variables the norm of the features counts; without a rest, all but a constant."""
+        part = self.facts.part
+        mask = np.append(part.penalized, part.rest is None) if self.extra_variable else part.penalized.copy()
+        if part.rest is not None:
+            mask[: part.rest.coordinates] = False
+        return mask
+
+    def enclosing(self, *, unseen: bool) -> Bound:
+        """The ball or, where there are two, an ellipsoid around them: ||theta||^2 + (R / rho)^2 (||alpha||^2 + s^2) <= 2 R^2.
+
+        unseen: with one more variable.
+        """
+        if self.facts.norm_bound is None:
+            raise Refuted("it uses a ball, and no norm bound follows")
+        part, radius = self.facts.part, self.facts.norm_bound
+        weights = np.append(part.penalized, True).astype(float) if unseen else part.penalized.astype(float)
+        if part.rest is None:
+            return Bound(Form.of(np.diag(weights), np.zeros(len(weights)), 0.0), radius**2)
+        ratio = (radius / self.facts.rest_radius) ** 2
+        weights[: part.rest.coordinates] *= ratio
+        if unseen:
+            weights[-1] *= ratio
+        return Bound(Form.of(np.diag(weights), np.zeros(len(weights)), 0.0), 2 * radius**2)
+
+    def _ball(self, mask: BoolArray, radius: float) -> Bound:
+        return Bound(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), radius**2)
 
     def box(self) -> Bound:
         """The mean square of Q - middle over data, next and start points is at most (span / 2 + misfit)^2."""
@@ -95,8 +130,8 @@ class ClassSet:
             return bound
         missed = self.facts.part.unseen[1]
         if self.unseen_is_constant:
-            return Bound(bound.form, (math.sqrt(bound.limit) + self.facts.radius * missed) ** 2)
-        z = _share(bound.limit, missed, self.facts.radius)
+            return Bound(bound.form, (math.sqrt(bound.limit) + self.facts.hidden * missed) ** 2)
+        z = _share(bound.limit, missed, self.facts.hidden)
         return Bound(bound.form.with_variable(-(1 + 1 / z) * missed**2), (1 + z) * bound.limit)
 
     def rows(self, averaged: AveragedRecord, known: Sequence[Known]) -> Bound:
@@ -146,9 +181,9 @@ class ClassSet:
         if self.facts.part.unseen is None:
             return Bound(seen, limit)
         if self.unseen_is_constant:
-            return Bound(seen, (math.sqrt(limit) + self.facts.radius * loss) ** 2)
-        y = max(self.facts.radius * hidden / math.sqrt(max(limit / max(rate, 1e-300), 1e-300)), 1e-12)
-        z = _share(limit, loss, self.facts.radius)
+            return Bound(seen, (math.sqrt(limit) + self.facts.hidden * loss) ** 2)
+        y = max(self.facts.hidden * hidden / math.sqrt(max(limit / max(rate, 1e-300), 1e-300)), 1e-12)
+        z = _share(limit, loss, self.facts.hidden)
         if not self.facts.follows_variance:
             return Bound(seen.with_variable(-(1 + 1 / z) * loss**2), (1 + z) * limit)
         seen = evidence.squared.plus(evidence.variance, -(1 + z) * (1 + y) * rate)
@@ -164,7 +199,7 @@ class ClassSet:
         limit = root**2 + evidence.rounding / evidence.count
         if self.facts.part.unseen is None or evidence.missed == (0.0, 0.0):
             return Bound(evidence.variance, limit)
-        z = _share(limit, evidence.missed[1], self.facts.radius)
+        z = _share(limit, evidence.missed[1], self.facts.hidden)
         return Bound(evidence.variance.with_variable(-(1 + 1 / z) * evidence.missed[1] ** 2), (1 + z) * limit)
 
     def variance_goal(self, index: int) -> Form:
@@ -189,6 +224,10 @@ class ClassSet:
                     bound = self.variance(term.evidence, known[term.round])
                 case "ball":
                     bound = self.ball()
+                case "rest":
+                    bound = self.rest()
+                case "enclosing":
+                    bound = self.enclosing(unseen=self.extra_variable)
                 case "box":
                     bound = self.box()
                 case "rows":
