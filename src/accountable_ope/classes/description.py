@@ -71,9 +71,9 @@ def describe_class(function_class: FunctionClass) -> Description:
             kind = "KernelSections" if kernel.kind else ""
             return described(text, kind, kernel, landmarks=function_class.landmarks, intercept=function_class.intercept)
         case SemiParametric(), _:
-            parts = describe_kernel(function_class.kernel), _base(function_class.features)
-            kind = "SemiParametric" if all(each.kind for each in parts) else ""
-            return described(text, kind, *parts, landmarks=function_class.landmarks)
+            kernel, base = describe_kernel(function_class.kernel), _base(function_class.features)
+            kind = "SemiParametric" if kernel.kind and base.kind else ""
+            return described(text, kind, kernel, base, landmarks=function_class.landmarks)
     return Description(text)
 
 
