@@ -70,8 +70,9 @@ def listed() -> dict[str, Listed]:
     found: dict[str, Listed] = {}
     for results, always, where in table_after("## What every result assumes"):
         for result in re.findall(r"`([^`]+)`", results):
-            other = re.fullmatch(r"as `([^`]+)`(?:, but for `([^`]+)`)?", where)
-            found[result] = Listed(names(always), found[other[1]].where - {other[2]} if other else names(where))
+            other = re.fullmatch(r"as `([^`]+)`(?:, but for `([^`]+)`)?(?:, and (`[^`]+`))?", where)
+            same = (found[other[1]].where - {other[2]}) | names(other[3] or "") if other else names(where)
+            found[result] = Listed(names(always), same)
     return found
 
 
@@ -223,6 +224,12 @@ def in_rkhs(asked: Case) -> object:
     return aope.bound_rkhs(asked.problem, landmarks=5, bandwidth=given, kernel_bandwidth=1.0, radius=asked.radius)
 
 
+def by_plans(asked: Case) -> aope.Interval:
+    """With rates and weights that were fixed for other assumptions."""
+    evaluation = aope.evaluate(asked.problem, **asked.classes)
+    return evaluation.assuming(replace(FACTS, norm_bound=2.0)).bound("certified", plans=evaluation.plans("certified"))
+
+
 def of_few_features(asked: Case) -> object:
     return bound_by_finite_features(
         asked.problem, features=aope.RandomFourier(5), kernel=KERNEL, coefficient_variance=1.0, radius=asked.radius
@@ -349,6 +356,7 @@ OTHERS = {
         {"terminal-reward", "terminates", "truncated"},
     ),
     ("bound_value", "no class"): (without_a_class, {"endless", "later-rows", "estimate"}),
+    ("Evaluation.bound", "plans"): (lambda _: by_plans(CASES["cut"]), {"endless", "fixed-size", *CUT, "plan"}),
     ("Evaluation.bound", "an earlier estimate"): (around_an_earlier_estimate, {"endless", "fixed-size", "estimate"}),
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
     ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
@@ -420,13 +428,18 @@ def applying(result: str, name: str) -> set[str]:
     found = set(CASES[name].applies)
     if result in ("sandwich_interval", "cross_fitted_interval") and name != "sample":
         found.add("fixed-starts")  # the start distribution is given
+    if CASES[name].radius == "certified":
+        found.add("plan")  # of a study; other results have none
     return found
 
 
 @pytest.mark.parametrize(("result", "name"), PAIRS)
 def test_a_result_prints_what_the_page_lists(result, name):
     page = listed()[result]
-    assert {each.name for each in printed(result, name)} == page.always | (page.where & applying(result, name))
+    applies = applying(result, name)
+    if result == "Evaluation.bound" and name != "plans":
+        applies -= {"plan"}
+    assert {each.name for each in printed(result, name)} == page.always | (page.where & applies)
 
 
 @pytest.mark.parametrize(("result", "name"), PAIRS)

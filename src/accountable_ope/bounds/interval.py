@@ -161,7 +161,8 @@ class ClassCertificates:
         """What premises say of the class."""
         kind = self.basis.description.kind
         rest = "" if self.constraints.rest is None else rest_kernel(self.basis.description)
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest)
+        planned = self.basis.sums.planned_for is not None
+        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest, planned)
 
     @property
     def cut(self) -> CutWords | None:

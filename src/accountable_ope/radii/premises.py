@@ -30,6 +30,10 @@ DRAWN_ACTIONS = premise(
     "drawn-actions", "Actions of the target policy were drawn independently of the data: who logged them did not know the draws."
 )
 
+PLANNED = premise(
+    "plan", "Rates and weights were fixed for one set of assumptions, without looking at the intervals that others would give."
+)
+
 
 @checked
 @dataclass(frozen=True)
@@ -129,6 +133,7 @@ class ClassWords:
     """What premises say of a class: its name, its ball and why it is that, how many coefficients it has, its cut, its kind.
 
     rest: the kernel of the RKHS in which what its features miss has a norm of its own; empty: there is no such part.
+    planned: whether rates and weights were fixed for other assumptions, or for several.
     """
 
     features: str
@@ -138,6 +143,7 @@ class ClassWords:
     cut: CutWords | None = None
     kind: str = ""
     rest: str = ""
+    planned: bool = False
 
 
 def value_premises(
@@ -175,6 +181,8 @@ def value_premises(
     premises.append(kernel_premise(kernel, chosen))
     premises += radius_premises(facts, rule)
     premises += cut_premises([part.cut for part in parts if part.cut is not None])
+    if any(part.planned for part in parts):
+        premises.append(PLANNED)
     premises.append(FIXED_SIZE if planned is None else planned_size(planned))
     if not problem.exact_policy:
         premises.append(DRAWN_ACTIONS)

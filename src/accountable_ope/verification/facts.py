@@ -68,7 +68,8 @@ class ClassFacts:
         kind, rest = self.part.description.kind, ""
         if self.part.rest is not None:
             rest = rest_kernel(self.part.description)
-        return ClassWords(self.name, self.part.norm_bound, self.part.note, len(self.part.penalized), words, kind, rest)
+        part, planned = self.part, self.part.sums.planned_for is not None
+        return ClassWords(self.name, part.norm_bound, part.note, len(part.penalized), words, kind, rest, planned)
 
     @cached_property
     def assumptions(self) -> Assumptions:
