@@ -12,7 +12,7 @@ from ..classes.function_class import FunctionClass
 from ..classes.ranges import residual_range
 from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
-from ..programs.constraint_set import RestBall
+from ..programs.rest_ball import RestBall
 from ..radii.member import Member
 from ..radii.premises import VALUE_NORM, counted_norm
 from ..statistics.bellman import BellmanSystem

@@ -27,6 +27,7 @@ from .envelope import SquaredEnvelope, Steps
 from .evidence import Evidence, widened
 from .pointwise_rows import PointwiseRows
 from .quadratic import Quadratic
+from .rest_ball import RestBall
 from .row_boxes import RowBoxes
 from .step_rows import StepRows
 
@@ -37,14 +38,6 @@ class Unseen:
 
     objective: float
     box: float
-
-
-@dataclass(frozen=True)
-class RestBall:
-    """The part of Q that features miss: its coordinates come first, and with what is unseen of it its norm is at most radius."""
-
-    coordinates: int
-    radius: float
 
 
 @dataclass(frozen=True)

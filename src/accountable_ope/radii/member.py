@@ -10,7 +10,7 @@ from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm, ValueRanges
 from ..problem.description import Description
 from ..programs.constraint import Constraint
-from ..programs.constraint_set import RestBall
+from ..programs.rest_ball import RestBall
 from ..statistics.bellman import BellmanSystem
 from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.statistic import KernelStatistic
