@@ -118,6 +118,8 @@ def whole_episodes(data: Transitions, steps: int) -> tuple[IntArray, IntArray, I
     """(rows ordered by episode and time, the first of every episode in that order, the number that is used)."""
     if data.episodes is None:
         raise InvalidInput("`episodes` are needed: importance sampling weighs whole episodes.")
+    if data.headless.any():
+        raise InvalidInput("`episodes` must be whole for importance sampling, and some of them began before these rows.")
     lengths = np.bincount(data.episodes)
     if len(lengths) < 2:
         raise InvalidInput("At least two episodes are needed. Got one.")

@@ -56,7 +56,7 @@ def companions_of(evaluation: Evaluation, delta: float, *, growing: bool = False
     logged: LoggedValue | None = None
     crossed: CrossFittedInterval | None = None
     try:
-        logged = logged_value(problem, delta=delta)
+        logged = logged_value(evaluation.whole, delta=delta)
     except InvalidInput as error:
         missing.append(_missing("no-logged-value", _clause(error)))
     try:

@@ -107,7 +107,7 @@ def better_than_logged(interval: Interval) -> Ruling:
     if rebound.growing:
         raise InvalidInput("The value of the logged policy is a statement about one number of rows, and these grow.")
     half = interval.delta / 2
-    logged = logged_value(rebound.problem, delta=half)
+    logged = logged_value(rebound.evaluation.whole, delta=half)
     return compared(rebound.at(half), logged, interval.delta)
 
 

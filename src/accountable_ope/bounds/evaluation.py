@@ -14,6 +14,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.assumptions import Assumptions
 from ..problem.problem import Problem
+from ..problem.transitions import Transitions
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.member import Member
 from ..radii.no_cut import why_no_cut
@@ -62,6 +63,8 @@ class Evaluation:
     options : TileOptions or None
     examiners : tuple of Examiner
         What tests the classes when asked, one per class; by default made from the systems.
+    log : Transitions or None
+        The whole log, where the rows of the problem are its later part and earlier ones chose the class.
     """
 
     problem: Problem
@@ -73,6 +76,7 @@ class Evaluation:
     chosen: Choice = BEFORE_THE_DATA
     options: TileOptions | None = None
     examiners: tuple[Examiner, ...] = ()
+    log: Transitions | None = None
 
     def __post_init__(self) -> None:
         if not self.examiners:
@@ -81,6 +85,11 @@ class Evaluation:
     def __repr__(self) -> str:
         anchored = "" if self.anchor is None else ", anchored"
         return f"Evaluation({len(self.problem.data)} rows, {self.kernel!r}, {list(self.classes)!r}{anchored})"
+
+    @property
+    def whole(self) -> Problem:
+        """The question with the whole log: for the value of the logged policy, which rests on no choice."""
+        return self.problem if self.log is None else self.problem.part(self.log)
 
     @checked
     def bound(

@@ -33,7 +33,7 @@ def recipe_evaluation(
     chosen = recipe.choice
     if isinstance(recipe.features, TabularFeatures):
         classes, chosen = _whole_table(recipe.features, later, chosen)
-    return evaluate(
+    evaluation = evaluate(
         later,
         features=list(classes),
         kernel=recipe.kernel,
@@ -42,6 +42,7 @@ def recipe_evaluation(
         options=options,
         progress=stages(STATISTIC),
     )
+    return replace(evaluation, log=problem.data)
 
 
 def first_answers(

@@ -158,6 +158,7 @@ def logged_value(
     """
     level = probability_level(delta)
     rows, facts, starts = _declared(data, assumptions, discount, reward_range)
+    rows = rows.whole_episodes()  # of those that began among rows which chose something, the first steps are missing
     first, lengths, order = _episodes(rows)
     low, high = value_ranges(facts, terminates=may_end(rows, facts)).value
     least, most, cut = _returns(rows, facts, first, lengths, order, (low, high))

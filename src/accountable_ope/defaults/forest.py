@@ -37,7 +37,7 @@ class Grown:
 def fitted_trees(experience: Experience, seed: int) -> TreeValues:
     """The estimate as one feature, of mean 0 and standard deviation 1 over these rows."""
     rng, data, x = np.random.default_rng(seed), experience.data, experience.points
-    ahead = _ahead(data.next_states, experience.live, experience.policy)
+    ahead = _ahead(data.asked_next_states, experience.live, experience.policy)
     q_next = np.zeros(len(x))
     for _ in range(ROUNDS):
         grown = grow(x, data.rewards + experience.discount * q_next, rng)

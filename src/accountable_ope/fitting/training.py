@@ -102,12 +102,13 @@ class TrainingProblem:
             raise InvalidInput(f"`held_out` {held_out!r} leaves fewer than two transitions on one side of the split.") from error
         points = state_action_points(training.states, training.actions, policy)
         live = (~training.terminated).astype(np.float64)
-        branches = list(policy.branches(training.next_states))
+        after = training.asked_next_states
+        branches = list(policy.branches(after))
         width = branches[0].actions.shape[1]
         if points.shape[1] != training.states.shape[1] + width:
             given = points.shape[1] - training.states.shape[1]
             raise InvalidInput(f"The policy's actions have {width} columns, those of the data {given}.")
-        next_points = np.stack([np.concatenate([training.next_states, branch.actions], axis=1) for branch in branches], axis=1)
+        next_points = np.stack([np.concatenate([after, branch.actions], axis=1) for branch in branches], axis=1)
         weights = np.stack([branch.weights * live for branch in branches], axis=1)
         return cls(training, rest, policy, kernel, discount, ridge, points, next_points, weights, np.ones(points.shape[1]))
 

@@ -169,9 +169,14 @@ class Transitions:
         differs = np.abs(self.rewards - self.rewards[before]) > 1e-9 * np.abs(self.rewards).max()
         return (int(before[np.argmax(differs)]), int(np.argmax(differs))) if differs.any() else None
 
+    @property
+    def asked_next_states(self) -> FloatArray:
+        """Where a policy is asked: the next states, and in terminated rows, where no answer counts, the states themselves."""
+        return np.where(self.terminated[:, None], self.states, self.next_states)
+
     def rows(self, chosen: slice | BoolArray | IntArray) -> Transitions:
         """Some of the transitions, in the same order."""
-        return Transitions(
+        found = Transitions(
             self.states[chosen],
             self.actions[chosen],
             self.rewards[chosen],
@@ -180,6 +185,26 @@ class Transitions:
             None if self.episodes is None else self.episodes[chosen],
             None if self.behavior_probability is None else self.behavior_probability[chosen],
         )
+        if self.episodes is not None:
+            index, kept = np.arange(len(self))[chosen], np.zeros(len(self), dtype=bool)
+            kept[index] = True
+            begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
+            found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
+        return found
+
+    @property
+    def headless(self) -> BoolArray:
+        """(n,) of bool: of which rows the episode began before all of these rows, as far as `rows` and `split` have seen it."""
+        known: BoolArray | None = self.__dict__.get("_headless")
+        return np.zeros(len(self), dtype=bool) if known is None else known
+
+    def whole_episodes(self) -> Transitions:
+        """The rows of episodes whose first row is here."""
+        if not self.headless.any():
+            return self
+        if self.episodes is None or np.count_nonzero(~self.headless) < 2:
+            raise InvalidInput("`episodes` all began before these rows: none of them is here from its first step on.")
+        return self.rows(~self.headless)
 
     @checked
     def split(self, earlier_share: float) -> tuple[Transitions, Transitions]:
@@ -205,8 +230,10 @@ class Transitions:
         """The first state of every episode, as an i.i.d. sample of the start distribution."""
         if self.episodes is None:
             raise InvalidInput("`first_states` needs `episodes`: without them nobody knows where an episode starts.")
-        _, first_rows = np.unique(self.episodes, return_index=True)
-        return StartStates(self.states[np.sort(first_rows)], exact=False, fixed=False)
+        whole = self.whole_episodes()
+        assert whole.episodes is not None
+        _, first_rows = np.unique(whole.episodes, return_index=True)
+        return StartStates(whole.states[np.sort(first_rows)], exact=False, fixed=False)
 
 
 @checked
