@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..arguments import checked
 from ..io.display import confidence
 from ..problem.statements import Guarantee, Statement, Status, advice, remark
@@ -26,6 +28,8 @@ AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
 BET = "What a practitioner would bet on, for many rows"
+SERIOUS = ("overlap", "one-row")
+"""Doubts about a large-sample interval with which nobody should bet on it."""
 
 
 @checked
@@ -174,7 +178,21 @@ def _bet(companions: Companions) -> str:
 
 
 def _left_out(companions: Companions) -> str:
-    """Why the logged policy is not mentioned."""
+    """Why there is nothing to bet on, and why the logged policy is not mentioned."""
+    return " ".join(filter(None, (_no_bet(companions.crossed), _no_logged(companions))))
+
+
+def _no_bet(crossed: CrossFittedInterval | None) -> str:
+    """Why a large-sample interval that was found says nothing."""
+    if crossed is None or _says_something(crossed):
+        return ""
+    why = next((each.text for each in crossed.doubts if each.name in SERIOUS), "")
+    if not why and crossed.status is Status.OK and not crossed.lower <= crossed.estimate <= crossed.upper:
+        why = f"It would be {crossed.estimate:.4g}, which is no possible value."
+    return f"A large-sample estimate is left out. {why}" if why else ""
+
+
+def _no_logged(companions: Companions) -> str:
     reason = companions.why_missing("no-logged-value")
     if companions.logged is not None and companions.logged.status is not Status.OK:
         reason = "its returns are bounded no better than by the declared rewards"
@@ -217,7 +235,8 @@ def _estimate(crossed: CrossFittedInterval) -> str:
 
 
 def _says_something(crossed: CrossFittedInterval) -> bool:
-    return crossed.status is Status.OK and math.isfinite(crossed.estimate)
+    possible = crossed.status is Status.OK and crossed.lower <= crossed.estimate <= crossed.upper
+    return possible and not any(each.name in SERIOUS for each in crossed.doubts)
 
 
 def _advice(interval: Interval, decision: Ruling | None) -> Statement:
@@ -252,8 +271,9 @@ def outward(lower: float, upper: float) -> tuple[str, str]:
     digits = _digits(upper - lower)
     scale = 10.0**digits
     # A product such as 0.29 * 100 lies a rounding error off the number that is meant.
-    low = math.floor(lower * scale + 1e-9 * max(1.0, abs(lower * scale))) / scale
-    high = math.ceil(upper * scale - 1e-9 * max(1.0, abs(upper * scale))) / scale
+    slack = 4 * np.finfo(np.float64).eps
+    low = math.floor(lower * scale + slack * abs(lower * scale)) / scale
+    high = math.ceil(upper * scale - slack * abs(upper * scale)) / scale
     return _fixed(low, digits), _fixed(high, digits)
 
 

@@ -19,7 +19,7 @@ from ..classes.function_class import Features
 from ..classes.rkhs import KernelSections
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
-from ..io.columns import LOG, STARTS, STEP, ColumnNames
+from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
@@ -387,7 +387,7 @@ def parse_columns(words: Sequence[str]) -> ColumnNames:
         meaning, equals, names = word.partition("=")
         if not equals or not meaning or not all(names.split(",")):
             raise InvalidInput(f"--column must say which column is which, such as state=age,dose. Got {word!r}.")
-        if meaning not in (*LOG, *STARTS, STEP):
+        if meaning not in (*LOG, *STARTS, *SHOWS_ORDER):
             raise InvalidInput(f"--column must name one of {', '.join(dict.fromkeys((*LOG, *STARTS)))}. Got {meaning!r}.")
         if meaning in found:
             raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")

@@ -20,8 +20,10 @@ AT_NEXT = "next_target_probability"
 ACTION_AT_STATE, ACTION_AT_NEXT = "target_action", "next_target_action"
 POLICY = (AT_STATE, AT_NEXT, ACTION_AT_STATE, ACTION_AT_NEXT)
 ESTIMATE = ("q", "next_q")
-STEP = "step"
-"""Read only where next states are those of the following rows, whose order it shows."""
+STEP, TRUNCATED = "step", "truncated"
+TIMES = ("t", "time", "timestamp")
+SHOWS_ORDER = (STEP, TRUNCATED, *TIMES)
+"""Read only where next states are those of the following rows, whose order they show."""
 LOG = ("state", "action", "reward", "next_state", "terminated", "episode", LOGGED, *POLICY, *ESTIMATE)
 STARTS = ("state", "weight", AT_STATE, ACTION_AT_STATE, "q")
 ColumnNames = Mapping[str, str | Sequence[str]]
@@ -215,7 +217,7 @@ def _named(file: str, names: Sequence[str], known: Sequence[str], columns: Colum
     """The columns that the caller named, and `next_age` beside `age`."""
     found: dict[str, tuple[str, ...]] = {}
     for base, given in columns.items():
-        if base not in (*LOG, *STARTS, STEP):
+        if base not in (*LOG, *STARTS, *SHOWS_ORDER):
             known_names = ", ".join(dict.fromkeys((*LOG, *STARTS)))
             raise InvalidInput(f"`columns` must name columns that are read: {known_names}. Got {base!r}.")
         parts = _tuple(given)

@@ -49,14 +49,39 @@ class Following:
         """Rows that can be used: those with a following row, and those that end their episode."""
         return np.asarray(self.known | terminated)
 
-    def refuse_after_the_end(self, terminated: BoolArray, row: Callable[[int], str]) -> None:
-        """Raise where an episode goes on behind a row that ends it."""
-        wrong = self.known & terminated
+    def refuse_after_the_end(self, ended: BoolArray, flag: str, row: Callable[[int], str]) -> None:
+        """Raise where an episode goes on behind a row that ends it or cuts it off."""
+        wrong = self.known & ended
         if wrong.any():
             first = int(np.argmax(wrong))
             raise InvalidInput(
-                f"An episode must end where it is terminated. {row(first).capitalize()} is terminated, and its episode goes on "
+                f"An episode must end where it is {flag}. {row(first).capitalize()} is {flag}, and its episode goes on "
                 f"in {row(int(self.next_row[first]))}: give every episode a label of its own."
+            )
+
+    def refuse_lost(self, kept: BoolArray, episodes: IntArray | None, row: Callable[[int], str]) -> None:
+        """Raise where nothing is left of an episode: the start states of the others are no sample of all."""
+        if episodes is None:
+            return
+        left = np.bincount(episodes, weights=kept)
+        lost = np.flatnonzero(left == 0)
+        if len(lost):
+            first = int(np.argmax(episodes == lost[0]))
+            raise InvalidInput(
+                f"{len(lost)} {'episode has' if len(lost) == 1 else 'episodes have'} one row only, which goes on ({row(first)}): "
+                "without its next state nothing would be left, and the start states of the others are no sample of all. Give "
+                "columns of next states, or leave such episodes out if being cut off at once does not depend on where they began."
+            )
+
+    def refuse_backward(self, times: FloatArray, name: str, row: Callable[[int], str]) -> None:
+        """Raise where time goes backward within an episode."""
+        wrong = self.known & (times[self.next_row] < times)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"Rows of an episode must be in the order of time. `{name}` goes from {times[first]:g} in {row(first)} to "
+                f"{times[self.next_row[first]]:g} in {row(int(self.next_row[first]))}: sort the rows, or ignore the column if it "
+                "is no time."
             )
 
     def refuse_steps(self, steps: FloatArray, row: Callable[[int], str]) -> None:

@@ -40,8 +40,11 @@ from .columns import (
     ESTIMATE,
     LOG,
     POLICY,
+    SHOWS_ORDER,
     STARTS,
     STEP,
+    TIMES,
+    TRUNCATED,
     ColumnNames,
     FileColumns,
     has_column,
@@ -208,7 +211,7 @@ def read_log(
 ) -> TransitionFile:
     """As `read_transition_file`, from any source of columns, such as a data frame as an Arrow table."""
     left = [name for name in source.names if name not in ((ignore,) if isinstance(ignore, str) else ignore)]
-    known = LOG if has_column(left, "next_state", columns) else (*LOG, STEP)
+    known = LOG if has_column(left, "next_state", columns) else (*LOG, *SHOWS_ORDER)
     table = Table(source, known, _wanted(known, policy, estimate), ignore, columns)
     try:
         return _log(table)
@@ -243,6 +246,7 @@ def _log(table: Table) -> TransitionFile:
     kept = following.kept(data.terminated)
     if kept.sum() < 2:
         raise InvalidInput("At most one row has a next state: every other one is the last of an episode that goes on.")
+    following.refuse_lost(kept, data.episodes, table.row)
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
     return TransitionFile(data.rows(kept), at_state, at_next, q, next_q, table.columns, given.by_action)
@@ -261,11 +265,16 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
             "taken from the following row. Give one of them (--column episode=NAME)."
         )
     following = Following.of(labels)
-    if ended is not None:
-        following.refuse_after_the_end(~_is_false(ended, len(table)), table.row)
+    for flags, name in ((ended, "terminated"), (table.flags(TRUNCATED), TRUNCATED)):
+        if flags is not None:
+            following.refuse_after_the_end(~_is_false(flags, len(table)), name, table.row)
     steps = table.numbers(STEP)
     if steps is not None:
         following.refuse_steps(steps[:, 0], table.row)
+    for name in TIMES:
+        times = table.times(name)
+        if times is not None:
+            following.refuse_backward(times, name, table.row)
     return following
 
 
