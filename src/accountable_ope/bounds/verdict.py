@@ -28,8 +28,8 @@ AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
 BET = "What a practitioner would bet on, for many rows"
-SERIOUS = ("overlap", "one-row")
-"""Doubts about a large-sample interval with which nobody should bet on it."""
+SERIOUS = ("overlap",)
+"""Doubts with which nobody should bet on a large-sample interval."""
 
 
 @checked
