@@ -231,3 +231,32 @@ BOTH = {"discount": 0.5, "reward_range": (0, 1)}
 def test_bad_input_is_refused_in_one_sentence(ask, message):
     with pytest.raises(aope.InvalidInput, match=message):
         ask()
+
+
+# Logs that were cut.
+
+
+def test_episodes_that_began_before_the_rows_do_not_count():
+    steps = np.tile(np.arange(25), 40)
+    beside = DATA.rows(np.argsort(steps, kind="stable"))  # all episodes side by side
+    whole = aope.logged_value(beside, assumptions=FACTS)
+    assert whole.lower == aope.logged_value(DATA, assumptions=FACTS).lower
+    _, later = beside.split(0.2)
+    with pytest.raises(aope.InvalidInput, match="all began before these rows"):
+        aope.logged_value(later, assumptions=FACTS)
+    middle = DATA.rows(slice(30, None))  # in the middle of the second episode
+    assert (
+        aope.logged_value(middle, assumptions=FACTS).lower
+        == aope.logged_value(DATA.rows(slice(50, None)), assumptions=FACTS).lower
+    )
+
+
+def test_the_first_answer_compares_with_the_whole_log():
+    world = chain(3, discount=0.6)
+    data = world.sample_trajectories(UNIFORM, episodes=80, length=30, rng=np.random.default_rng(1))
+    beside = data.rows(np.argsort(np.tile(np.arange(30), 80), kind="stable"))
+    problem = aope.Problem(beside, world.starts(), world.policy(UNIFORM), aope.Assumptions(discount=0.6, reward_range=(0, 1)))
+    interval = aope.bound_value(problem)
+    logged = interval.companions().logged
+    assert logged is not None and logged.episodes == 80 and world.value(UNIFORM) in logged
+    assert interval.better_than_logged().judgment is not aope.bounds.Judgment.SUPPORTED

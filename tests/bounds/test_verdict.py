@@ -187,3 +187,9 @@ def test_companions_are_those_of_the_same_rows_and_made_once(ordinary):
     assert first is ordinary.companions()
     assert first.logged.lower == aope.logged_value(ordinary.rebound.problem).lower
     assert Companions().why_missing("no-logged-value") == ""
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(1e8 + 0.2, 1e8 + 0.3), (2500000.1234, 2500000.1334), (1e10 - 9.4, 1e10 + 10.4)])
+def test_large_numbers_are_rounded_outward_too(lower, upper):
+    low, high = (float(each) for each in outward(lower, upper))
+    assert low <= lower and upper <= high

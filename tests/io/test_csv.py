@@ -262,3 +262,29 @@ def test_flags_in_words_are_refused_in_arrays() -> None:
     """A file says what its words mean; an array is what it is."""
     with pytest.raises(aope.InvalidInput, match="`terminated` must be one True or False per row. Got text, 'True' in row 0"):
         aope.Transitions([1.0, 2.0], [0, 1], [0, 1], [2.0, 3.0], terminated=["True", "False"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("truncated", ("no", "yes", "no", "no", "no"), r"must end where it is truncated. Row 1 \(line 3\)"),
+        ("t", (0, 2, 0, 1, 1), r"`t` goes from 2 in row 1 \(line 3\) to 1 in row 3 \(line 5\): sort the rows"),
+        (
+            "timestamp",
+            ("2026-01-01 10:00:00", "2026-01-03 10:00:00", "2026-01-01 10:00:00", "2026-01-02 10:00:00", "2026-01-02 10:00:00"),
+            "`timestamp` goes from",
+        ),
+    ],
+)
+def test_columns_that_show_another_order_or_a_cut(tmp_path: Path, column: str, values: tuple[object, ...], message: str) -> None:
+    lines = (f"{LINES[0]},{column}", *(f"{line},{value}" for line, value in zip(LINES[1:], values, strict=True)))
+    with pytest.raises(aope.InvalidFile, match=message):
+        read_transition_file(write(tmp_path, *lines), columns=NAMES)
+    read_transition_file(write(tmp_path, *lines), ignore=(column,), columns=NAMES)
+
+
+def test_an_episode_of_which_nothing_would_be_left(tmp_path: Path) -> None:
+    with pytest.raises(aope.InvalidFile, match=r"1 episode has one row only, which goes on \(row 5 \(line 7\)\)"):
+        read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,no,1"), columns=NAMES)
+    ended = read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,yes,1"), columns=NAMES)
+    assert len(ended.data) == 5

@@ -291,3 +291,15 @@ def test_wrong_start_states_are_refused(case: str) -> None:
     make, message = REFUSED_STARTS[case]
     with pytest.raises(InvalidInput, match=re.escape(message)):
         make()
+
+
+def test_rows_know_which_episodes_began_before_them() -> None:
+    data = Transitions(np.arange(8.0), np.zeros(8, int), np.zeros(8), np.arange(1.0, 9.0), episodes=[0, 1, 0, 1, 0, 2, 2, 1])
+    assert not data.headless.any() and data.whole_episodes() is data
+    later = data.rows(slice(1, None))
+    assert later.headless.tolist() == [False, True, False, True, False, False, False]
+    assert later.rows(slice(1, None)).headless.tolist() == [True, True, True, False, False, True]
+    assert later.whole_episodes().states[:, 0].tolist() == [1.0, 3.0, 5.0, 6.0, 7.0]
+    assert later.first_states().states[:, 0].tolist() == [1.0, 5.0]
+    with pytest.raises(InvalidInput, match="all began before these rows"):
+        data.rows(slice(6, None)).rows(slice(0, 2)).first_states()

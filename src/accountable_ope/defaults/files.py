@@ -134,6 +134,8 @@ def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
         return found
     white = WhitenedFeatures(features, arrays["center"], arrays["directions"], features.intercept)
     within, span, enlarged, overlap, wider = (float(each) for each in arrays["ball"])
+    if not (within > 0 and span > 0 and enlarged >= 1 and wider > 0 and np.isfinite([within, span, enlarged, wider]).all()):
+        raise ValueError("its ball is none")
     theta = np.asarray(arrays["theta"], dtype=np.float64)
     if theta.shape != (features.dimension + features.intercept,) or not np.isfinite(theta).all():
         raise ValueError("its coefficients do not fit its features")
