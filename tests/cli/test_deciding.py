@@ -136,3 +136,15 @@ def test_compare_takes_the_policy_of_the_columns(folder):
     done = aope_command("compare", "data.parquet", *OPTIONS, "--no-logged-policy", "--radius", "azuma", "--json", cwd=folder)
     found = json.loads(done.stdout)
     assert [each["name"] for each in found["policies"]] == ["the columns"] and found["differences"] == []
+
+
+def test_an_interval_that_cannot_be_proved_again_decides_nothing(folder, monkeypatch, capsys):
+    from accountable_ope.cli import main
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(aope.Interval, "check", lambda self: False)
+    for more in ((), ("--threshold", "0")):
+        monkeypatch.setattr("sys.argv", ["aope", "bound", "data.parquet", *map(str, OPTIONS), *more])
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert done.value.code == 5 and "NOT VALID" in capsys.readouterr().out

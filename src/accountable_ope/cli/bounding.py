@@ -23,6 +23,7 @@ from ..problem.problem import Experience, Problem
 from ..radii.premises import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from .deciding import DecisionOptions, decision_code
+from .exits import DOUBTED
 from .inputs import Inputs, read_inputs
 from .options import (
     CLASS,
@@ -190,6 +191,8 @@ def bound(
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")
+    if not all(interval.check() for interval in intervals):
+        return DOUBTED  # what cannot be proved again decides nothing
     return exit_code(intervals) if ruling is None else decision_code(ruling)
 
 
