@@ -208,3 +208,17 @@ def test_trees_are_near_q_and_never_beyond_the_range_of_values() -> None:
 def test_names_of_mixtures_are_different() -> None:
     listed = [*candidates.WITH_A_NETWORK, *candidates.WITHOUT]
     assert len({name_of(each) for each in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("name", ["network", "fewer cosines + trees"])
+def test_a_policy_is_not_asked_where_an_episode_has_ended(name: str) -> None:
+    """Its probabilities in columns of a log do not say what it does there."""
+    if name == "network":
+        pytest.importorskip("torch")
+    ended = np.arange(len(DATA)) % 10 == 9
+    after = np.where(ended[:, None], 1e3 + DATA.states, DATA.next_states)
+    data = aope.Transitions(DATA.states, DATA.actions, DATA.rewards, after, ended, np.arange(len(DATA)) // 10)
+    known = np.concatenate([DATA.states, DATA.next_states, MDP.starts.states])
+    policy = aope.TabulatedPolicy(known, np.tile([0.3, 0.3, 0.4], (len(known), 1)), 3)
+    problem = aope.Problem(data, MDP.starts, policy, FACTS)
+    assert [each.name for each in choose_recipe(problem, candidates=[name]).candidates] == [name]
