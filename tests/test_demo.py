@@ -47,6 +47,7 @@ def test_the_comparison_says_what_the_interval_says():
     assert certified.lower <= demo_truth() <= certified.upper
     below, inside, above = certified.lower - 0.1, (certified.lower + certified.upper) / 2, certified.upper + 0.1
     assert "better, with 90% confidence" in comparison(certified, below)
+    assert certified.doubted and comparison(certified, below).endswith("decides nothing.")
     assert "do not certify, with 90% confidence" in comparison(certified, inside)
     assert "worse, with 90% confidence" in comparison(certified, above)
     assert "do not certify" in comparison(certified, certified.lower)
