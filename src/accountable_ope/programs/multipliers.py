@@ -145,13 +145,38 @@ class _Program:
             return slack
         return np.append(slack, (self.rows.features @ theta - self.rows.middle) ** 2 - self.rows.half**2)
 
-    def curvature(self, current: Lagrangian) -> FloatArray:
-        """Minus the second derivative of the dual: 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j."""
-        u = self.stack.slopes(current.theta).T
+    def newton(self, alpha: FloatArray, current: Lagrangian, weight: float, span: _Span | None) -> tuple[FloatArray, FloatArray]:
+        """The gradient of the barrier function, and minus its second derivative.
+
+        That of the dual is 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j, which is (f'theta - middle) f for a row: all that rows need,
+        here and for the determinant, is H^{-1}f and f'H^{-1}g.
+        """
+        u = self.stack.slopes(current.theta)
+        gradient, curvature = self.stack.slack(current.theta, u), 2 * u @ current.solve(u.T)
+        across = None
         if self.rows is not None:
-            away = self.rows.features @ current.theta - self.rows.middle
-            u = np.column_stack([u, self.rows.features.T * away])
-        return np.asarray(2 * u.T @ current.solve(u))
+            features = self.rows.features
+            solved = current.solve(features.T)
+            between = features @ solved
+            away = features @ current.theta - self.rows.middle
+            gradient = np.append(gradient, away**2 - self.rows.half**2)
+            across, inner = 2 * (u @ solved) * away, 2 * between * away[:, None] * away
+        if span is not None:
+            first, second = span.terms(current)
+            curvature += weight * second
+            if self.rows is not None:
+                first = np.append(first, np.diagonal(between))
+                across += weight * span.beside(solved)
+                inner += weight * between**2
+            gradient += weight * first
+        if across is not None:
+            count = len(u)
+            whole = np.empty((len(alpha), len(alpha)))
+            whole[:count, :count], whole[count:, count:] = curvature, inner
+            whole[:count, count:], whole[count:, :count] = across, across.T
+            curvature = whole
+        curvature.flat[:: len(alpha) + 1] += weight / alpha**2
+        return gradient + weight / alpha, curvature
 
 
 def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolution | None:
@@ -163,7 +188,7 @@ def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolutio
     weight = max(float(np.mean(alpha * np.abs(program.slack(current.theta)))), 1e-300)  # at which alpha is not far from the path
     alpha, current = _lifted(program, alpha, current, weight)
     determinant = not program.convex()
-    span = _Span(program.constraints, program.rows) if determinant else None
+    span = _Span(program.constraints) if determinant else None
     degree = len(program) + (len(program.objective.a) if determinant else 0)
     near, stalled = max(1.0, enough.centering * degree), 0
     for _ in range(NEWTON_STEPS):
@@ -171,18 +196,12 @@ def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolutio
             break
         if float(alpha.min()) < 1e-150 or float(alpha.max()) > ENDLESS:
             break  # a multiplier that counts for nothing any more, and whose square would underflow; or one too large to square
-        gradient = program.slack(current.theta) + weight / alpha
-        curvature = program.curvature(current)
-        curvature.flat[:: len(alpha) + 1] += weight / alpha**2
-        if span is not None:
-            first, second = span.terms(current)
-            gradient += weight * first
-            curvature += weight * second
+        gradient, curvature = program.newton(alpha, current, weight, span)
         # In units of alpha the system is well scaled whatever the units of the constraints.
-        try:
-            step = alpha * np.linalg.solve(alpha[:, None] * curvature * alpha, alpha * gradient)
-        except np.linalg.LinAlgError:
+        turned = _solved(alpha[:, None] * curvature * alpha, alpha * gradient)
+        if turned is None:
             break
+        step = alpha * turned
         decrement = float(gradient @ step)
         if not decrement > 1e-20 * current.magnitude:
             weight, stalled = 0.1 * weight, stalled + 1  # what is left of this centering is rounding
@@ -238,7 +257,7 @@ class _Span:
     It serves the steps of the iteration, which any error makes longer but not wrong.
     """
 
-    def __init__(self, constraints: tuple[Constraint, ...], rows: ActiveRows | None) -> None:
+    def __init__(self, constraints: tuple[Constraint, ...]) -> None:
         matrices = [c.quadratic.A for c in constraints]
         sizes = np.array([max(float(np.linalg.norm(A)), 1e-300) for A in matrices])
         flat = np.array([A.ravel() / size for A, size in zip(matrices, sizes, strict=True)])
@@ -249,7 +268,6 @@ class _Span:
         self._matrices = [matrices[j] for j in chosen]
         self._diagonals = [np.diagonal(A) if not (A - np.diag(np.diagonal(A))).any() else None for A in self._matrices]
         self._beside = np.concatenate(self._matrices, axis=1)
-        self._rows = rows
 
     def terms(self, current: Lagrangian) -> tuple[FloatArray, FloatArray]:
         """tr(H^{-1}A_j), and tr(H^{-1}A_j H^{-1}A_k)."""
@@ -261,15 +279,26 @@ class _Span:
             products = zip(self._matrices, self._diagonals, strict=True)
             turned = np.array([inverse @ A if diagonal is None else inverse * diagonal for A, diagonal in products])
         across = turned.reshape(count, -1) @ turned.transpose(0, 2, 1).reshape(count, -1).T
-        first, second = self._weights @ np.trace(turned, axis1=1, axis2=2), self._weights @ across @ self._weights.T
-        if self._rows is None:
-            return first, second
-        features = self._rows.features
-        solved = current.solve(features.T)  # H^{-1} f for every row
-        between = features @ solved
-        # tr(H^{-1}A_j H^{-1} f f') = f'H^{-1}A_j H^{-1}f
-        beside = self._weights @ np.array([np.einsum("mi,mi->i", A @ solved, solved) for A in self._matrices])
-        return np.append(first, np.diagonal(between)), np.block([[second, beside], [beside.T, between**2]])
+        return self._weights @ np.trace(turned, axis1=1, axis2=2), self._weights @ across @ self._weights.T
+
+    def beside(self, solved: FloatArray) -> FloatArray:
+        """tr(H^{-1}A_j H^{-1} f f') = f'H^{-1}A_j H^{-1}f for rows f, solved = H^{-1}f (m, rows)."""
+        products = zip(self._matrices, self._diagonals, strict=True)
+        turned = [A @ solved if diagonal is None else diagonal[:, None] * solved for A, diagonal in products]
+        return np.asarray(self._weights @ np.array([np.einsum("mi,mi->i", each, solved) for each in turned]))
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
+    """The solution of a system with a matrix that is positive definite but for rounding, None where there is none."""
+    from scipy.linalg.lapack import dposv
+
+    _, solution, failed = dposv(matrix, right, lower=1)
+    if not failed:
+        return np.asarray(solution)
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _line_search(

@@ -37,7 +37,7 @@ REFINEMENTS = 3
 BROKEN = 1e-4
 """A row counts as broken beyond this share of its span."""
 
-EXACT, ROUGH = 5e-4, 5e-3
+EXACT, ROUGH = 1e-3, 5e-3
 """Ends are found up to this share of their distance at last, and on the way."""
 
 CENTERED = 0.1
