@@ -148,35 +148,34 @@ class _Program:
     def newton(self, alpha: FloatArray, current: Lagrangian, weight: float, span: _Span | None) -> tuple[FloatArray, FloatArray]:
         """The gradient of the barrier function, and minus its second derivative.
 
-        That of the dual is 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j, which is (f'theta - middle) f for a row: all that rows need,
-        here and for the determinant, is H^{-1}f and f'H^{-1}g.
+        That of the dual is 2 u_j'H^{-1}u_k with u_j = A_j theta - a_j. For a row u = (f'theta - middle) f, so that all that rows
+        need, here and for the determinant, is H^{-1}f and f'H^{-1}g.
         """
         u = self.stack.slopes(current.theta)
-        gradient, curvature = self.stack.slack(current.theta, u), 2 * u @ current.solve(u.T)
-        across = None
+        gradient, curvature = self.stack.slack(current.theta, u), np.asarray(2 * u @ current.solve(u.T))
+        if span is not None:
+            first, second = span.terms(current)
+            gradient, curvature = gradient + weight * first, curvature + weight * second
         if self.rows is not None:
             features = self.rows.features
             solved = current.solve(features.T)
-            between = features @ solved
-            away = features @ current.theta - self.rows.middle
-            gradient = np.append(gradient, away**2 - self.rows.half**2)
-            across, inner = 2 * (u @ solved) * away, 2 * between * away[:, None] * away
-        if span is not None:
-            first, second = span.terms(current)
-            curvature += weight * second
-            if self.rows is not None:
-                first = np.append(first, np.diagonal(between))
-                across += weight * span.beside(solved)
+            between, away = features @ solved, features @ current.theta - self.rows.middle
+            slack, across, inner = away**2 - self.rows.half**2, 2 * (u @ solved) * away, 2 * between * away[:, None] * away
+            if span is not None:
+                slack, across = slack + weight * np.diagonal(between), across + weight * span.beside(solved)
                 inner += weight * between**2
-            gradient += weight * first
-        if across is not None:
-            count = len(u)
-            whole = np.empty((len(alpha), len(alpha)))
-            whole[:count, :count], whole[count:, count:] = curvature, inner
-            whole[:count, count:], whole[count:, :count] = across, across.T
-            curvature = whole
+            gradient, curvature = np.append(gradient, slack), _bordered(curvature, across, inner)
         curvature.flat[:: len(alpha) + 1] += weight / alpha**2
         return gradient + weight / alpha, curvature
+
+
+def _bordered(corner: FloatArray, across: FloatArray, inner: FloatArray) -> FloatArray:
+    """[[corner, across], [across', inner]]; `np.block` takes as long as all else on small matrices."""
+    count = len(corner)
+    whole = np.empty((count + len(inner), count + len(inner)))
+    whole[:count, :count], whole[count:, count:] = corner, inner
+    whole[:count, count:], whole[count:, :count] = across, across.T
+    return whole
 
 
 def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolution | None:
@@ -296,7 +295,7 @@ def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
     if not failed:
         return np.asarray(solution)
     try:
-        return np.linalg.solve(matrix, right)
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
 
