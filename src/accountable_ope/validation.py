@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InvalidInput
+from .errors import InvalidInput, InvalidRow
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -68,7 +68,7 @@ def refuse_non_finite(array: FloatArray, name: str, largest: float = LARGEST) ->
     if not wrong.any():
         wrong, what = np.abs(array) > largest, f"too large (beyond {largest:g})"
     row, count = int(np.argwhere(wrong)[0][0]) if array.ndim else 0, int(wrong.sum())
-    raise InvalidInput(f"`{name}` has {count} {what} {plural(count, 'entry', 'entries')}, first in row {row}.")
+    raise InvalidRow(f"`{name}` has {count} {what} {plural(count, 'entry', 'entries')}, first in ", row, ".")
 
 
 def matrix(values: ArrayLike, name: str) -> FloatArray:

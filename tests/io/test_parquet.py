@@ -139,7 +139,7 @@ def test_scalar_states_and_dictionary_episodes(tmp_path):
             {"state": pa.array([[0.0, None], [1.0, 2.0], [2.0, 3.0]])},
             "column `state` has 1 missing value .* inside its lists, first in row 0",
         ),
-        ({"state": pa.array([[0.0], [1.0, 2.0], [2.0, 3.0]])}, "lists in column `state` .* Row 1 has 2, row 0 has 1"),
+        ({"state": pa.array([[0.0], [1.0, 2.0], [2.0, 3.0]])}, "lists in column `state` .* it is 2 in row 1, 1 in row 0"),
         ({"reward": pa.array(["1", "2", "3"])}, "column `reward` must hold numbers. It holds text, first '1' in row 0"),
         ({"reward": pa.array(["1", "2", "3"]).dictionary_encode()}, "column `reward` must hold numbers. It holds text"),
         ({"action": pa.array(["0", "1", "0"])}, "column `action` must hold numbers. It holds text, first '0' in row 0"),

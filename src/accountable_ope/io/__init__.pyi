@@ -1,4 +1,5 @@
 from .columns import FileColumns as FileColumns
+from .log_files import LogFile as LogFile
 from .minari import load_minari as load_minari
 from .minari import save_minari as save_minari
 from .parquet import save_starts as save_starts
@@ -9,3 +10,5 @@ from .reading import load_starts as load_starts
 from .reading import load_transitions as load_transitions
 from .reading import read_start_file as read_start_file
 from .reading import read_transition_file as read_transition_file
+from .scanning import TransitionScan as TransitionScan
+from .scanning import scan_transitions as scan_transitions

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import checked
-from ..errors import InvalidFile, InvalidInput
+from ..errors import InvalidFile, InvalidInput, InvalidRow
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, plural
@@ -213,11 +213,13 @@ def read_log(
     """As `read_transition_file`, from any source of columns, such as a data frame as an Arrow table."""
     left = [name for name in source.names if name not in ((ignore,) if isinstance(ignore, str) else ignore)]
     known = LOG if has_column(left, "next_state", columns) else (*LOG, *SHOWS_ORDER)
-    table = Table(source, known, _wanted(known, policy, estimate), ignore, columns)
+    table = Table(source, known, wanted_columns(known, policy, estimate), ignore, columns)
     try:
         return _log(table)
     except InvalidFile:
         raise  # names the file already
+    except InvalidRow as error:
+        raise InvalidFile(f"{table.name}: {error.placed(table.row)}") from error
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
 
@@ -437,7 +439,7 @@ def read_start_file(
     ...     read_start_file(path).columns.unused
     ('ward',)
     """
-    table = Table(open_source(path), STARTS, _wanted(STARTS, policy, estimate), ignore, columns)
+    table = Table(open_source(path), STARTS, wanted_columns(STARTS, policy, estimate), ignore, columns)
     try:
         starts = StartStates(table.required("state"), table.optional("weight"), exact)
     except InvalidFile:
@@ -452,7 +454,8 @@ def read_start_file(
     return StartFile(starts, at_state, table.numbers("q"), table.columns, chosen is not None)
 
 
-def _wanted(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:
+def wanted_columns(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:
+    """Those that are read, with or without a target policy and an estimate of Q."""
     return [name for name in known if (policy or name not in POLICY) and (estimate or name not in ESTIMATE)]
 
 

@@ -83,10 +83,7 @@ class Table:
 
     def missing(self, base: str) -> InvalidFile:
         """What to say where a column is not there."""
-        hint = f" Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
-        return InvalidFile(
-            f"{self.name} has no column `{base}` (nor `{base}_0`). Its columns: {listed(self._source.names)}.{hint}"
-        )
+        return missing_column(self.name, self._source.names, base)
 
     def optional(self, base: str, text: bool = False, holes: bool = False) -> NDArray[Any] | None:
         """A column that may be there; `text`: words are as good as numbers; `holes`: missing values become NaN."""
@@ -249,19 +246,26 @@ class Table:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidFile(
-                f"{self.name}: lists in column `{name}` must all have the same positive length. Row {row} has "
-                f"{int(lengths[row])}, row 0 has {int(lengths[0])}."
+                f"{self.name}: lists in column `{name}` must all have the same positive length: it is "
+                f"{int(lengths[row])} in {self.row(row)}, {int(lengths[0])} in {self.row(0)}."
             )
         flat = pc.list_flatten(column)
         if flat.null_count and not holes:
             missing = plural(flat.null_count, "missing value", "missing values")
             row = int(np.argmax(flat.is_null().to_numpy())) // int(lengths[0])
             raise InvalidFile(
-                f"{self.name}: column `{name}` has {flat.null_count} {missing} (nulls) inside its lists, first in row {row}."
+                f"{self.name}: column `{name}` has {flat.null_count} {missing} (nulls) inside its lists, first in "
+                f"{self.row(row)}."
             )
         if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
             raise InvalidFile(f"{self.name}: column `{name}` must hold lists of numbers. It holds {column.type}.")
         return np.asarray(flat.to_numpy().astype(np.float64).reshape(-1, int(lengths[0])))
+
+
+def missing_column(file: str, names: Sequence[str], base: str) -> InvalidFile:
+    """What to say where a column is not there."""
+    hint = f" Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
+    return InvalidFile(f"{file} has no column `{base}` (nor `{base}_0`). Its columns: {listed(names)}.{hint}")
 
 
 SHOWN = 30

@@ -1,6 +1,7 @@
 from .kernel import FiniteRank as FiniteRank
 from .kernel import Gaussian as Gaussian
 from .kernel import Kernel as Kernel
+from .kernel import LabeledRank as LabeledRank
 from .kernel import Laplace as Laplace
 from .kernel import Product as Product
 from .kernel import Tabular as Tabular

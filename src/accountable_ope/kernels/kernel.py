@@ -68,6 +68,18 @@ class FiniteRank(Protocol):
         ...
 
 
+@runtime_checkable
+class LabeledRank(FiniteRank, Protocol):
+    """A kernel of finite rank whose features have names, so that sums over parts of the rows can be added.
+
+    Equal labels are equal features, whatever the points are that they were asked for with.
+    """
+
+    def labels(self, points: FloatArray) -> FloatArray:
+        """What names the features, (rank, any), each row another one, in the order of `project`."""
+        ...
+
+
 @checked
 def block(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
     """The whole matrix K(x_i, y_j), for small inputs.
@@ -220,6 +232,10 @@ class Tabular:
 
     def rank(self, points: FloatArray) -> int:
         return len(distinct_rows(points)[0])
+
+    def labels(self, points: FloatArray) -> FloatArray:
+        """The different points themselves."""
+        return np.asarray(points[distinct_rows(points)[0]])
 
     def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
         return group_sums(distinct_rows(points)[1], columns)

@@ -5,15 +5,20 @@ Any bounded positive semi-definite kernel keeps every guarantee; only power is l
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import local
 from typing import Any, ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
 from ..validation import FloatArray, positive, whole
 from .tiles import FeatureTiles, KernelTiles
+from .waves import Waves
 
 ROWS_AT_ONCE = 8192
 
@@ -60,18 +65,56 @@ class RandomFeatureKernel:
         object.__setattr__(self, "bandwidth", float(self.bandwidth))
         whole(self.seed, "seed", least=0)
 
+    def frequencies(self, point_dimension: int) -> FloatArray:
+        """w, (D, d)."""
+        generator = np.random.default_rng(self.seed)
+        return np.asarray(generator.normal(size=(self.dimension, point_dimension)) * (np.sqrt(2.0) / self.bandwidth))
+
     def features(self, points: FloatArray) -> FloatArray:
         """psi, (n, 2 D)."""
-        generator = np.random.default_rng(self.seed)
-        w = generator.normal(size=(self.dimension, points.shape[1])) * (np.sqrt(2.0) / self.bandwidth)
-        angles = points @ w.T
-        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self.dimension))
+        waves, found = Waves(self.frequencies(points.shape[1])), np.empty((len(points), 2 * self.dimension))
+        for start in range(0, len(points), waves.rows):
+            rows = slice(start, start + waves.rows)
+            wave = waves.at(points[rows])
+            found[rows, : self.dimension], found[rows, self.dimension :] = wave.real, wave.imag
+        found /= np.sqrt(self.dimension)
+        return found
 
     def rank(self, points: FloatArray) -> int:
         return 2 * self.dimension
 
+    def labels(self, points: FloatArray) -> FloatArray:
+        """The features are the same whatever the points: their numbers."""
+        return np.arange(2.0 * self.dimension)[:, None]
+
     def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
-        return np.asarray(sum(self.features(points[rows]).T @ columns[rows] for rows in _blocks(len(points))))
+        """Psi'C: one product per block of rows that stays in the cache; threads take `ROWS_AT_ONCE` rows each, added in order."""
+        frequencies, width = self.frequencies(points.shape[1]), columns.shape[1]
+        store = local()
+
+        def part(rows: slice) -> FloatArray:
+            if not hasattr(store, "waves"):
+                store.waves = Waves(frequencies)
+            waves: Waves = store.waves
+            some, here, sums = points[rows], columns[rows], np.zeros((2 * self.dimension, width))
+            for start in range(0, len(some), waves.rows):
+                block = slice(start, start + waves.rows)
+                # A complex number is its cosine and its sine side by side.
+                sums += waves.at(some[block]).view(np.float64).T @ here[block]
+            return sums
+
+        total = np.zeros((2 * self.dimension, width))
+        blocks = list(_blocks(len(points)))
+        threads = min(os.cpu_count() or 1, len(blocks))
+        if threads < 2:
+            for rows in blocks:
+                total += part(rows)
+        else:
+            with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+                for sums in pool.map(part, blocks):
+                    total += sums
+        total /= np.sqrt(self.dimension)
+        return total.reshape(self.dimension, 2, width).transpose(1, 0, 2).reshape(2 * self.dimension, width)
 
     def expand(self, points: FloatArray, projected: FloatArray) -> FloatArray:
         return np.concatenate([self.features(points[rows]) @ projected for rows in _blocks(len(points))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arguments import checked
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidRow
 from ..validation import BoolArray, FloatArray, plural
 from .assumptions import Assumptions, value_ranges
 from .row_ranges import RowRanges
@@ -38,13 +38,13 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
     >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]])
     >>> check_data(data, Assumptions(discount=0.9, reward_range=(0, 1), terminal_reward=True))
     Traceback (most recent call last):
-    accountable_ope.errors.InvalidInput: `terminal_reward=True` says that only the end of an episode pays, but row 0 ...
+    accountable_ope.errors.InvalidRow: `terminal_reward=True` says that only the end of an episode pays, but row 0 ...
     """
     check_rewards(data, assumptions.reward_range)
     if assumptions.terminal_reward:
         check_last_pays(data)
     if assumptions.terminates is False and data.terminated.any():
-        raise InvalidInput(f"`terminates=False`, but row {int(np.argmax(data.terminated))} is terminated.")
+        raise InvalidRow("`terminates=False`, but ", int(np.argmax(data.terminated)), " is terminated.")
     if assumptions.discount == 1 and not (data.terminated.any() or assumptions.terminates):
         raise InvalidInput("`discount` 1 needs terminating episodes, and no row is terminated.")
     if assumptions.state_box is not None:
@@ -59,9 +59,10 @@ def check_data(data: Transitions, assumptions: Assumptions) -> None:
             )
     if not assumptions.reward_noise and data.reward_conflict is not None:
         first, second = data.reward_conflict
-        raise InvalidInput(
-            f"`reward_noise=False` says that the reward is a function of state and action, but rows {first} and {second} have "
-            f"the same ones and pay {data.rewards[first]:g} and {data.rewards[second]:g}."
+        raise InvalidRow(
+            "`reward_noise=False` says that the reward is a function of state and action, but ",
+            (first, second),
+            f" have the same ones and pay {data.rewards[first]:g} and {data.rewards[second]:g}.",
         )
     if assumptions.value_range is not None and not assumptions.reward_noise:
         _check_values(data, assumptions)
@@ -159,9 +160,10 @@ def check_last_pays(data: Transitions) -> None:
     paid = (data.rewards != 0) & ~data.terminated
     if paid.any():
         row = int(np.argmax(paid))
-        raise InvalidInput(
-            f"`terminal_reward=True` says that only the end of an episode pays, but row {row} is not terminated and pays "
-            f"{data.rewards[row]:g}."
+        raise InvalidRow(
+            "`terminal_reward=True` says that only the end of an episode pays, but ",
+            row,
+            f" is not terminated and pays {data.rewards[row]:g}.",
         )
 
 
@@ -186,9 +188,10 @@ def _check_values(data: Transitions, assumptions: Assumptions, certain: BoolArra
     wrong = (most < low - slack) | (least > high + slack)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InvalidInput(
-            f"`value_range` leaves [{low:g}, {high:g}], but row {row} pays {data.rewards[row]:g}, so that Q lies in "
-            f"[{least[row]:g}, {most[row]:g}] at its state and action."
+        raise InvalidRow(
+            f"`value_range` leaves [{low:g}, {high:g}], but ",
+            row,
+            f" pays {data.rewards[row]:g}, so that Q lies in [{least[row]:g}, {most[row]:g}] at its state and action.",
         )
 
 
@@ -213,9 +216,11 @@ def _check_one_step(data: Transitions, assumptions: Assumptions, declared: Float
         if wrong.any():
             rows = np.flatnonzero(groups == groups[np.argmax(wrong)])
             first, second = sorted((int(rows[np.argmax(lower[rows])]), int(rows[np.argmin(upper[rows])])))
-            raise InvalidInput(
+            raise InvalidRow(
                 f"`one_step_range` says that chance moves reward plus discounted next value by at most {declared[first]:g} given "
-                f"(s, a), but rows {first} and {second} have the same ones and differ by at least {apart[first]:g}."
+                "(s, a), but ",
+                (first, second),
+                f" have the same ones and differ by at least {apart[first]:g}.",
             )
 
 
@@ -240,16 +245,18 @@ def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
     >>> data = Transitions([[0.0], [1.0]], [0, 1], [0.5, 3.0], [[1.0], [0.0]])
     >>> check_rewards(data, (0.0, 1.0))
     Traceback (most recent call last):
-    accountable_ope.errors.InvalidInput: `rewards` must lie in the declared reward_range [0, 1]. 1 does not, first 3 in row 1.
+    accountable_ope.errors.InvalidRow: `rewards` must lie in the declared reward_range [0, 1]. 1 does not, first 3 in row 1.
     """
     low, high = reward_range
     outside = (data.rewards < low) | (data.rewards > high)
     if outside.any():
         row = int(np.argmax(outside))
         count = int(outside.sum())
-        raise InvalidInput(
+        raise InvalidRow(
             f"`rewards` must lie in the declared reward_range [{low:g}, {high:g}]. {count} {plural(count, 'does', 'do')} not, "
-            f"first {data.rewards[row]:g} in row {row}."
+            f"first {data.rewards[row]:g} in ",
+            row,
+            ".",
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidRow
 from ..validation import (
     LARGEST,
     BoolArray,
@@ -58,10 +58,10 @@ def action_column(values: ArrayLike) -> IntArray | FloatArray:
     raw = raw_array(values)
     if raw.dtype.kind in "iub" and raw.ndim == 1:
         if len(raw) and raw.min() < 0:
-            raise InvalidInput(f"`actions` must be indices from 0. Got {int(raw.min())} in row {int(raw.argmin())}.")
+            raise InvalidRow(f"`actions` must be indices from 0. Got {int(raw.min())} in ", int(raw.argmin()), ".")
         if len(raw) and raw.max() >= MOST_ACTIONS:
             row = int(np.argmax(raw >= MOST_ACTIONS))
-            raise InvalidInput(f"`actions` must be indices below {MOST_ACTIONS:,}. Got {int(raw[row])} in row {row}.")
+            raise InvalidRow(f"`actions` must be indices below {MOST_ACTIONS:,}. Got {int(raw[row])} in ", row, ".")
         return private_copy(raw, np.int64)
     if raw.ndim == 1 and len(raw):
         whole = raw.dtype.kind == "f" and bool(np.isfinite(raw).all() and (raw == np.round(raw)).all())
@@ -84,7 +84,7 @@ def flag_column(values: ArrayLike, n: int) -> BoolArray:
     wrong = ~np.isin(raw, (0, 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InvalidInput(f"`terminated` must be one True or False per row. Got {raw[row]} in row {row}.")
+        raise InvalidRow(f"`terminated` must be one True or False per row. Got {raw[row]} in ", row, ".")
     same_rows(n, raw, "terminated", "states")
     return np.array(raw, dtype=bool)
 
@@ -110,5 +110,5 @@ def probability_column(values: ArrayLike, n: int, densities: bool) -> FloatArray
     if wrong.any():
         row = int(np.argmax(wrong))
         what = "the density of the logged action, which is positive" if densities else "that of the logged action, in (0, 1]"
-        raise InvalidInput(f"`{LOGGED}` must be {what}. Got {given[row]:g} in row {row}.")
+        raise InvalidRow(f"`{LOGGED}` must be {what}. Got {given[row]:g} in ", row, ".")
     return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -189,7 +190,26 @@ class Transitions:
             kept[index] = True
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
+            found.__dict__["_episode_numbers"] = frozen(self.episode_numbers[index])
         return found
+
+    def continuing(self, numbers: IntArray, headless: BoolArray) -> Transitions:
+        """The same rows as a part of a longer log: which episode of it each row is of, and which of them began before."""
+        found = copy(self)
+        found.__dict__["_episode_numbers"], found.__dict__["_headless"] = frozen(numbers), frozen(headless)
+        return found
+
+    @property
+    def episode_numbers(self) -> IntArray:
+        """(n,) of int: which episode each row is of in the log that these rows were taken from.
+
+        Episodes of that log are counted from 0 as they begin; `episodes` counts those of these rows alone. Rows that were taken
+        from no longer log (by `rows`, `split` or `scan_transitions`) have the same numbers in both.
+        """
+        if self.episodes is None:
+            raise InvalidInput("`episode_numbers` need `episodes`: without them nobody knows which rows belong together.")
+        known: IntArray | None = self.__dict__.get("_episode_numbers")
+        return self.episodes if known is None else known
 
     @property
     def headless(self) -> BoolArray:

@@ -1,0 +1,289 @@
+"""A log that need not fit into memory: its Parquet files read in parts, each as validated `Transitions`.
+
+Rows are in the order of generation: files one after the other, and the rows of each as they stand. A part may end within an
+episode, and within a file; episodes are known again by their labels, whole numbers or text, wherever these are met later.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arguments import checked
+from ..errors import InvalidFile, InvalidInput
+from ..problem.transitions import Transitions
+from ..validation import IntArray, whole
+from .columns import ColumnNames, FileColumns
+from .log_columns import LogColumns, read_columns
+from .log_files import LogFile, Path, find_files, ignored_files
+from .reading import read_log
+from .sources import unreadable
+
+if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
+    import pyarrow as pa
+
+BATCH_ROWS = 2**16
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class TransitionScan:
+    """A log that is read in parts; made by `scan_transitions`. Iterating gives `Transitions`, every time the same.
+
+    Labels of episodes are compared over the whole log, as numbers or as text: `Transitions.episode_numbers` of a part counts the
+    episodes of the log as they begin, its `episodes` those of the part alone, and `Transitions.headless` marks rows of an episode
+    that began in an earlier part. One entry per episode is kept while iterating, and nothing else grows with the log.
+
+    Attributes
+    ----------
+    name : str
+        The source, as given.
+    files : tuple of LogFile
+        In the order in which they are read, with the rows of each.
+    batch_rows : int
+        Rows of a part. The last one may have fewer, or one more: no part has a single row.
+    columns : FileColumns
+        Which columns are read under another name, and which are not used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import accountable_ope as aope
+    >>> log = aope.Transitions([0.0, 1.0, 2.0], [0, 1, 0], [0.5, 0.0, 1.0], [1.0, 2.0, 0.0], episodes=[7, 7, 7])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     aope.save_transitions(log, Path(folder) / "monday.parquet")
+    ...     aope.save_transitions(log, Path(folder) / "tuesday.parquet")
+    ...     scan = aope.scan_transitions(folder, batch_rows=2)
+    ...     print(scan.rows, [batch.headless.tolist() for batch in scan])
+    6 [[False, False], [True, True], [True, True]]
+    """
+
+    name: str
+    files: tuple[LogFile, ...]
+    batch_rows: int
+    columns: FileColumns
+    _reading: LogColumns = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"TransitionScan({self.name}, {self.rows} rows in {len(self.files)} files, {self.batch_rows} rows at a time)"
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Of every file the row of the log behind its last one."""
+        return list(accumulate(file.rows for file in self.files))
+
+    @property
+    def rows(self) -> int:
+        """Of the whole log, as the footers of the files say."""
+        return self._ends[-1]
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The rows of every part."""
+        full, rest = divmod(self.rows, self.batch_rows)
+        if rest == 1 and full:  # transitions are at least two
+            return (*[self.batch_rows] * (full - 1), self.batch_rows + 1)
+        return (*[self.batch_rows] * full, rest) if rest else (self.batch_rows,) * full
+
+    @checked
+    def where(self, row: int) -> str:
+        """Where a row of the log is found, rows counted from 0: its number in its file and in the log."""
+        if not 0 <= row < self.rows:
+            raise InvalidInput(f"`row` must be from 0 to {self.rows - 1}. Got {row}.")
+        if len(self.files) == 1:
+            return f"row {row}"
+        file = bisect_right(self._ends, row)
+        return f"row {row - self._ends[file] + self.files[file].rows} of {self.files[file].name} (row {row} of the log)"
+
+    def __iter__(self) -> Iterator[Transitions]:
+        numbers: dict[int | str, int] = {}
+        like: Transitions | None = None
+        first = 0
+        for table in self._tables():
+            source = _PartSource(self, first, table)
+            data = read_log(source, self._reading.ignore, self._reading.columns, policy=False, estimate=False).data
+            if like is not None:
+                _check_alike(like, data, f"{source.name}: from {source.row(0)} on")
+            like = data if like is None else like
+            label = self._reading.layout.single.get("episode")
+            yield data if label is None or data.episodes is None else _numbered(data, table[label], numbers)
+            first += len(data)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """The columns of every part, put together from the pieces in which the files are read."""
+        sizes = iter(self.sizes)
+        wanted = next(sizes, 0)
+        pieces: list[pa.Table] = []
+        have = 0
+        for file in self.files:
+            for piece in self._pieces(file):
+                start = 0
+                while start < len(piece):
+                    taken = min(len(piece) - start, wanted - have)
+                    pieces.append(piece.slice(start, taken))
+                    start, have = start + taken, have + taken
+                    if have == wanted:
+                        yield self._joined(pieces)
+                        pieces, have = [], 0
+                        wanted = next(sizes, 0)
+
+    def _joined(self, pieces: list[pa.Table]) -> pa.Table:
+        import pyarrow as pa
+
+        try:
+            return pa.concat_tables(pieces, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise InvalidFile(f"{self.name}: a column has different types in different files: {error}") from error
+
+    def _pieces(self, file: LogFile) -> Iterator[pa.Table]:
+        """The columns of one file, in pieces of at most `batch_rows` rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        given = [(name, value) for name, value in file.partition if name in self._reading.wanted]
+        stored = [name for name in self._reading.wanted if name not in dict(given)]
+        found = 0
+        try:
+            with self._reading.filesystem.open_input_file(file.path) as stream, pq.ParquetFile(stream) as opened:
+                for batch in opened.iter_batches(self.batch_rows, columns=stored):
+                    piece = pa.Table.from_batches([batch])
+                    for name, value in given:
+                        piece = piece.append_column(name, pa.repeat(value, len(piece)))
+                    found += len(piece)
+                    if found > file.rows:
+                        break
+                    yield piece.select(self._reading.wanted)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(file.name, error) from error
+        if found != file.rows:
+            raise InvalidFile(f"{file.name} has changed while it was read: it had {file.rows} rows, as its footer said.")
+
+
+@dataclass(frozen=True, eq=False)
+class _PartSource:
+    """One part as a source of columns that knows where its rows are found."""
+
+    scan: TransitionScan
+    first: int
+    table: pa.Table
+
+    @cached_property
+    def _file(self) -> int | None:
+        """The file that all rows of the part are of; None where there are several."""
+        ends = self.scan._ends
+        one = bisect_right(ends, self.first)
+        return one if self.first + len(self.table) <= ends[one] else None
+
+    @property
+    def name(self) -> str:
+        """The file, or what all files together are called."""
+        return self.scan.name if self._file is None else self.scan.files[self._file].name
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns, as the first file of the part has them."""
+        return list(self.scan._reading.names[bisect_right(self.scan._ends, self.first)])
+
+    def read(self, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
+        """Some columns."""
+        return self.table.select(list(columns))
+
+    def row(self, index: int) -> str:
+        """Its number in the file and in the log, with the name of the file where `name` does not say it."""
+        row = self.first + index
+        if self._file is None or len(self.scan.files) == 1:
+            return self.scan.where(row)
+        before = self.scan._ends[self._file] - self.scan.files[self._file].rows
+        return f"row {row - before} (row {row} of the log)"
+
+
+def _numbered(data: Transitions, labels: pa.ChunkedArray, numbers: dict[int | str, int]) -> Transitions:
+    """A part with the numbers that its episodes have in the log; `numbers` learns the new ones."""
+    assert data.episodes is not None
+    known = len(numbers)
+    _, first_rows = np.unique(data.episodes, return_index=True)  # labels count episodes in the order in which they begin
+    of_label: IntArray = np.array([numbers.setdefault(each, len(numbers)) for each in labels.take(first_rows).to_pylist()])
+    in_log = of_label[data.episodes]
+    return data.continuing(in_log, in_log < known)
+
+
+def _check_alike(one: Transitions, other: Transitions, where: str) -> None:
+    """Raise where a part has other shapes than the first: arrays of the whole log would not fit together."""
+    if other.states.shape[1] != one.states.shape[1]:
+        raise InvalidFile(f"{where}, states have {other.states.shape[1]} columns, and {one.states.shape[1]} before.")
+    if other.actions.shape[1:] != one.actions.shape[1:]:
+        shapes = [f"vectors of {each.actions.shape[1]}" if each.actions.ndim == 2 else "indices" for each in (other, one)]
+        raise InvalidFile(f"{where}, actions are {shapes[0]}, and {shapes[1]} before.")
+
+
+@checked
+def scan_transitions(
+    source: Path | Sequence[Path],
+    *,
+    columns: ColumnNames | None = None,
+    ignore: str | Sequence[str] = (),
+    batch_rows: int = BATCH_ROWS,
+    filesystem: Any = None,
+) -> TransitionScan:
+    """A log in Parquet files that is read in parts, so that it need not fit into memory.
+
+    Only the footers of the files are read now. A file that is cut off or is something else is named now, one with damaged pages
+    when it is its turn. While iterating, one row group of a file and one part of the log are in memory at a time.
+
+    Parameters
+    ----------
+    source : path, or sequence of paths
+        A file; a folder, of which all files are read that end in .parquet (also in folders within it, which may name columns, as
+        `day=3` does); a pattern such as `logs/*.parquet`; a URI that pyarrow knows, such as `s3://bucket/logs`; or several files.
+        Rows must be in the order of generation: **files of a folder or a pattern are read in the order of their names**, in which
+        digits count as numbers (`part-2` before `part-10`); those of a sequence in its order.
+    columns : mapping, optional
+        Which columns are which, where their names do not say, as in `load_transitions`. A column of next states is needed: the
+        following row of an episode may lie in another part.
+    ignore : sequence of str
+        Columns that are treated as if they were not there.
+    batch_rows : int
+        Rows that are read at a time, at least two.
+    filesystem : pyarrow.fs.FileSystem, optional
+        Where the source lies; None for the local one, or that of the URI.
+
+    Returns
+    -------
+    TransitionScan
+
+    Raises
+    ------
+    InvalidFile
+        Where there is no such file, one of them is no Parquet file, or their columns are no transitions or differ. While
+        iterating, the file and the row are named that cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import accountable_ope as aope
+    >>> log = aope.Transitions([0.0, 1.0, 2.0], [0, 1, 0], [0.5, 0.0, 1.0], [1.0, 2.0, 0.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in (1, 2, 10):
+    ...         aope.save_transitions(log, Path(folder) / f"day-{day}.parquet")
+    ...     scan = aope.scan_transitions(folder, batch_rows=4)
+    ...     print(len(scan), [Path(file.name).name for file in scan.files], [len(batch) for batch in scan])
+    9 ['day-1.parquet', 'day-2.parquet', 'day-10.parquet'] [4, 5]
+    """
+    whole(batch_rows, "batch_rows", least=2)
+    found = find_files(source, filesystem)
+    reading = read_columns(found, (ignore,) if isinstance(ignore, str) else tuple(ignore), columns)
+    if not any(file.rows for file in found.files):
+        raise InvalidFile(f"{found.name} has no rows.")
+    used = replace(reading.layout.columns, file=found.name, remarks=ignored_files(found))
+    return TransitionScan(found.name, found.files, int(batch_rows), used, reading)
