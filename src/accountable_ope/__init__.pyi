@@ -90,4 +90,10 @@ from .radii.premises import Choice as Choice
 # what results say
 from .statistics.estimates import QColumns as QColumns
 
+# logs that do not fit into memory
+from .statistics.partial import PartialStatistic as PartialStatistic
+from .statistics.streaming import StreamQuestion as StreamQuestion
+from .statistics.streaming import partial_statistic as partial_statistic
+from .statistics.streaming import stream_statistic as stream_statistic
+
 __version__: str

@@ -55,6 +55,7 @@ NOT_CALLED = {
     "accountable_ope.fitting.training.NeuralTraining": "made by train_neural_features",
     "accountable_ope.io.minari.load_minari": "needs Minari",
     "accountable_ope.io.minari.save_minari": "needs Minari",
+    "accountable_ope.io.scanning.TransitionScan": "made by scan_transitions",
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",
     "accountable_ope.verification.record.Record": "made by Interval.record and load_record",
     "accountable_ope.verification.verify.Verification": "a result",
@@ -318,6 +319,13 @@ def _programs(asked: Any, phi: Any, kernel: Any) -> None:
 def _files(folder: Path, data: Any, mdp: Any) -> None:
     aope.save_transitions(data, folder / "log.parquet")
     aope.load_transitions(folder / "log.parquet")
+    scan = aope.scan_transitions(folder / "log.parquet", batch_rows=20)
+    scan.where(3)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1))
+    asked = aope.Question(mdp.starts, mdp.policy, facts)
+    question = aope.StreamQuestion(asked, mdp.features(), aope.RandomFeatureKernel(4))
+    aope.stream_statistic(scan, question, silent).statistic()
+    aope.partial_statistic(data, question)
     aope.save_starts(mdp.starts, folder / "starts.parquet")
     aope.load_starts(folder / "starts.parquet")
 

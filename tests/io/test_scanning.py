@@ -145,7 +145,9 @@ def test_folders_may_name_columns(tmp_path):
 
 def test_columns_by_name_and_columns_left_out(whole, tmp_path):
     names = {"state_0": "age", "state_1": "dose", "next_state_0": "next_age", "next_state_1": "next_dose"}
-    table = TABLE.rename_columns([names.get(name, name) for name in TABLE.column_names]).append_column("done", pa.array([1] * ROWS))
+    table = TABLE.rename_columns([names.get(name, name) for name in TABLE.column_names]).append_column(
+        "done", pa.array([1] * ROWS)
+    )
     folder = write(tmp_path, table=table)
     with pytest.raises(aope.InvalidFile, match="part-1.parquet .*done"):
         aope.scan_transitions(folder, columns={"state": ["age", "dose"]})
@@ -231,7 +233,10 @@ def test_files_must_have_the_same_columns(tmp_path):
     cases = (
         (TABLE.drop_columns(["terminated"]), "part-2.parquet has no column `terminated` for the `terminated`, as .*part-1"),
         (TABLE.rename_columns(["obs_0", "obs_1", *TABLE.column_names[2:]]), "part-2.parquet has no column `state_0`"),
-        (TABLE.set_column(7, "episode", pa.array(range(ROWS))), "part-2.parquet: column `episode` holds numbers, and text in .*part-1"),
+        (
+            TABLE.set_column(7, "episode", pa.array(range(ROWS))),
+            "part-2.parquet: column `episode` holds numbers, and text in .*part-1",
+        ),
     )
     for table, message in cases:
         pq.write_table(table, folder / "part-2.parquet")
@@ -244,9 +249,13 @@ def test_parts_must_have_the_same_shapes(tmp_path):
         points = pa.array(np.ones((4, width)).tolist())
         table = pa.table({"state": points, "action": [0, 1, 0, 1], "reward": [0.0] * 4, "next_state": points})
         pq.write_table(table, tmp_path / f"{number}.parquet")
-    with pytest.raises(aope.InvalidFile, match=r"1.parquet: from row 0 \(row 4 of the log\) on, states have 3 columns, and 2 before"):
+    with pytest.raises(
+        aope.InvalidFile, match=r"1.parquet: from row 0 \(row 4 of the log\) on, states have 3 columns, and 2 before"
+    ):
         list(aope.scan_transitions(tmp_path, batch_rows=4))
-    with pytest.raises(aope.InvalidFile, match="same positive length: it is 3 in row 0 of .*1.parquet .row 4 of the log., 2 in row 0 of"):
+    with pytest.raises(
+        aope.InvalidFile, match="same positive length: it is 3 in row 0 of .*1.parquet .row 4 of the log., 2 in row 0 of"
+    ):
         list(aope.scan_transitions(tmp_path, batch_rows=8))
 
 
@@ -287,7 +296,9 @@ def test_whatever_the_size_of_row_groups_little_is_in_memory(tmp_path):
     """Rows that are alive at a time, counted by Arrow: the parts are a hundredth of the log."""
     rows = 200_000
     columns = {name: np.zeros(rows) for name in ("state_0", "reward", "next_state_0")}
-    pq.write_table(pa.table({**columns, "action": np.zeros(rows, dtype=np.int64)}), tmp_path / "log.parquet", row_group_size=5_000)
+    pq.write_table(
+        pa.table({**columns, "action": np.zeros(rows, dtype=np.int64)}), tmp_path / "log.parquet", row_group_size=5_000
+    )
     scan = aope.scan_transitions(tmp_path / "log.parquet", batch_rows=2_000)
     before, most = pa.total_allocated_bytes(), 0
     largest = 0

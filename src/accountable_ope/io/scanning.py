@@ -6,6 +6,7 @@ episode, and within a file; episodes are known again by their labels, whole numb
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from ..problem.transitions import Transitions
 from ..validation import IntArray, whole
 from .columns import ColumnNames, FileColumns
 from .log_columns import LogColumns, read_columns
-from .log_files import LogFile, Path, find_files, ignored_files
+from .log_files import LogFile, find_files, ignored_files
 from .reading import read_log
 from .sources import unreadable
 
@@ -228,7 +229,7 @@ def _check_alike(one: Transitions, other: Transitions, where: str) -> None:
 
 @checked
 def scan_transitions(
-    source: Path | Sequence[Path],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     columns: ColumnNames | None = None,
     ignore: str | Sequence[str] = (),

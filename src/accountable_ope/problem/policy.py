@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidRow
 from ..validation import FloatArray, IntArray, float_array, frozen, matrix, probability_rows, row_keys, whole
 
 MOST_ONE_HOT = 10_000
@@ -334,9 +334,10 @@ def state_action_points(states: FloatArray, actions: IntArray | FloatArray, poli
             raise InvalidInput("`actions` are indices, but the policy has no finite action set: use DiscretePolicy.")
         if actions.max() >= len(vectors):
             row = int(np.argmax(actions >= len(vectors)))
-            raise InvalidInput(
-                f"`actions` has index {int(actions[row])} in row {row}, but the policy has {len(vectors)} actions "
-                f"(0 to {len(vectors) - 1})."
+            raise InvalidRow(
+                f"`actions` has index {int(actions[row])} in ",
+                row,
+                f", but the policy has {len(vectors)} actions (0 to {len(vectors) - 1}).",
             )
         actions = vectors[actions]
     elif vectors is not None and actions.shape[1] != vectors.shape[1]:

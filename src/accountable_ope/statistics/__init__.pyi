@@ -3,6 +3,8 @@ from .bellman import bellman_residuals as bellman_residuals
 from .bellman import bellman_system as bellman_system
 from .estimates import QColumns as QColumns
 from .estimates import q_columns as q_columns
+from .partial import PartialStatistic as PartialStatistic
+from .partial import Subject as Subject
 from .specification import SpecificationTest as SpecificationTest
 from .specification import specification_test as specification_test
 from .statistic import KernelStatistic as KernelStatistic
@@ -10,6 +12,9 @@ from .statistic import kernel_statistic as kernel_statistic
 from .statistic import kernel_statistics as kernel_statistics
 from .statistic import u_statistic as u_statistic
 from .statistic import v_statistic as v_statistic
+from .streaming import StreamQuestion as StreamQuestion
+from .streaming import partial_statistic as partial_statistic
+from .streaming import stream_statistic as stream_statistic
 from .weighted_chi_square import weighted_chi_square_tail as weighted_chi_square_tail
 from .witness import Witness as Witness
 from .witness import witness_of as witness_of

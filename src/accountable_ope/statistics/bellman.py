@@ -6,13 +6,13 @@ Z_i = phi(x_i) - discount E phi(s'_i, a') and v_i = r_i. A terminal next state i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
-from ..classes.function_class import Features, Remainder, Rest, as_class
+from ..classes.function_class import Columns, Features, FunctionClass, Remainder, Rest, as_class
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
@@ -129,12 +129,8 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     """
     data, starts, live, discount = experience.data, experience.starts, experience.live, experience.discount
     function_class = as_class(features)
-    columns = function_class.columns(experience)
+    columns = with_constant(function_class, experience)
     here, after, start = columns.here, columns.after, columns.start
-    if function_class.intercept:
-        here = np.column_stack([here, np.ones(len(here))])
-        after = np.column_stack([after, live.astype(float)])
-        start = np.column_stack([start, np.ones(len(start))])
     penalized = np.ones(here.shape[1], dtype=bool)
     if function_class.intercept:
         penalized[-1] = False
@@ -201,6 +197,19 @@ def _some_rows(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
     """[phi, anchor] at up to BOX_ROWS of the points, evenly spread: Q lies in the value range at all of them, so any will do."""
     chosen = np.unique(np.linspace(0, len(values) - 1, min(BOX_ROWS, len(values))).astype(int)) if len(values) else slice(0)
     return np.column_stack([values[chosen], np.zeros(len(values))[chosen] if anchor is None else anchor[chosen]])
+
+
+def with_constant(function_class: FunctionClass, experience: Experience) -> Columns:
+    """The coordinates of a class at the rows, the unpenalized constant last where it has one; it is worth 0 where terminated."""
+    columns = function_class.columns(experience)
+    if not function_class.intercept:
+        return columns
+    return replace(
+        columns,
+        here=np.column_stack([columns.here, np.ones(len(columns.here))]),
+        after=np.column_stack([columns.after, experience.live.astype(float)]),
+        start=np.column_stack([columns.start, np.ones(len(columns.start))]),
+    )
 
 
 def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:

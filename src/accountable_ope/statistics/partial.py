@@ -1,0 +1,243 @@
+"""The kernel statistic of a part of the rows, in a form that can be added up.
+
+A kernel of finite rank is K = Psi Psi', so C'KC = P'P with P = Psi'C, and P is a sum over rows: that of all rows is the sum of
+those of its parts, in whatever order. So are C' diag(K) C, the squares of the columns, and the moments of the features.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import checked
+from ..errors import InvalidFile, InvalidInput
+from ..io.files import load_arrays, save_arrays
+from ..kernels.kernel import distinct_rows, group_sums
+from ..validation import FloatArray
+from .statistic import KernelStatistic
+
+UNIT = float(np.finfo(np.float64).eps)
+
+_STORED = (
+    "labels",
+    "projected",
+    "diag_gram",
+    "column_squares",
+    "data_moments",
+    "next_moments",
+    "objective",
+    "counts",
+    "numbers",
+    "names",
+)
+
+REFUSED = "Sums of different questions cannot be added"
+
+CLOSE = 1e-9
+"""Two machines that compute one c0 agree so far, relative to its largest entry."""
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What sums over rows are of: parts can be added where these are equal.
+
+    Attributes
+    ----------
+    kernel, features : str
+        As they are printed.
+    discount : float
+    fingerprint : str
+        SHA-256 of kernel and class as data, with all their numbers.
+    kernel_supremum : float
+        sup K(x, x).
+    objective : array (m,)
+        c0, the mean of the features at the start states over the target policy: the value of Q is c0'theta. Two policies, or
+        two functions with one name, differ here where they differ at the start states; what is elsewhere cannot be compared.
+    """
+
+    kernel: str
+    features: str
+    discount: float
+    fingerprint: str
+    kernel_supremum: float
+    objective: FloatArray
+
+    def refuse_other(self, other: Subject) -> None:
+        """Raise where sums of the other cannot be added to those of this one."""
+        for name in ("kernel", "features", "discount"):
+            one, two = getattr(self, name), getattr(other, name)
+            if one != two:
+                raise InvalidInput(f"{REFUSED}: `{name}` is {one} in one and {two} in the other.")
+        if self.fingerprint != other.fingerprint:
+            named = f"kernel {self.kernel} and class {self.features}"
+            raise InvalidInput(f"{REFUSED}: {named} are called alike in both, and differ in their numbers.")
+        close = CLOSE * max(float(np.abs(self.objective).max()), float(np.abs(other.objective).max()))
+        if self.objective.shape != other.objective.shape or np.abs(self.objective - other.objective).max() > close:
+            raise InvalidInput(
+                f"{REFUSED}: the mean of the features at the start states differs, so policy, start states or features do."
+            )
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class PartialStatistic:
+    """Sums over some rows from which the statistic follows, and which can be added; made by `partial_statistic`.
+
+    `+` is commutative, and associative up to rounding, which `kernel_error` counts: in whatever order parts are added, the
+    statistic is that of all their rows. That no row is in two parts is up to the caller.
+
+    Attributes
+    ----------
+    subject : Subject
+        What the sums are of.
+    labels : array (rank, d)
+        What names the features of the kernel: for `Tabular` the different points that were met, else their numbers.
+    projected : array (rank, k)
+        P = Psi'C, for the columns C = [Z | v | 1].
+    diag_gram : array (k, k)
+        C' diag(K) C.
+    column_squares : array (k,)
+        The sum of the squares of every column.
+    data_moments, next_moments : array (m + 1, m + 1)
+        The sums of u u', u = [phi, 1], over the data and over the next states that are not terminal: for a value box.
+    count : int
+        The number of rows.
+    ended : int
+        How many of them are terminated.
+    roundings : int
+        So many additions, at most, were done one after the other for any of the sums.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1))
+    >>> question = aope.StreamQuestion(
+    ...     aope.Question(mdp.starts, mdp.policy, facts), mdp.features(), aope.RandomFeatureKernel(50)
+    ... )
+    >>> first, second = (mdp.sample(np.random.default_rng(k), trajectories=10) for k in (0, 1))
+    >>> both = aope.partial_statistic(first, question) + aope.partial_statistic(second, question)
+    >>> both
+    PartialStatistic(1000 rows, rank 100, 6 coefficients)
+    >>> both.statistic()
+    KernelStatistic(1000 rows, 6 coefficients)
+    """
+
+    subject: Subject
+    labels: FloatArray
+    projected: FloatArray
+    diag_gram: FloatArray
+    column_squares: FloatArray
+    data_moments: FloatArray
+    next_moments: FloatArray
+    count: int
+    ended: int
+    roundings: int
+
+    def __repr__(self) -> str:
+        return f"PartialStatistic({self.count} rows, rank {len(self.labels)}, {len(self.subject.objective)} coefficients)"
+
+    def __add__(self, other: object) -> PartialStatistic:
+        if not isinstance(other, PartialStatistic):
+            return NotImplemented
+        self.subject.refuse_other(other.subject)
+        labels, projected = self._together(other)
+        return PartialStatistic(
+            subject=self.subject,
+            labels=labels,
+            projected=projected,
+            diag_gram=self.diag_gram + other.diag_gram,
+            column_squares=self.column_squares + other.column_squares,
+            data_moments=self.data_moments + other.data_moments,
+            next_moments=self.next_moments + other.next_moments,
+            count=self.count + other.count,
+            ended=self.ended + other.ended,
+            roundings=max(self.roundings, other.roundings) + 1,
+        )
+
+    def __radd__(self, other: object) -> PartialStatistic:
+        """`sum` begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def _together(self, other: PartialStatistic) -> tuple[FloatArray, FloatArray]:
+        """The features that either has, and their sums."""
+        if np.array_equal(self.labels, other.labels):
+            return self.labels, self.projected + other.projected
+        if self.labels.shape[1] != other.labels.shape[1]:
+            raise InvalidInput(
+                f"{REFUSED}: points have {self.labels.shape[1]} columns in one, {other.labels.shape[1]} in the other."
+            )
+        labels = np.concatenate([self.labels, other.labels])
+        first, group = distinct_rows(labels)
+        return labels[first], group_sums(group, np.concatenate([self.projected, other.projected]))
+
+    @property
+    def kernel_error(self) -> float:
+        """How far an entry of K may be off: P is rounded once per addition, and counts twice in P'P, a sum of `rank` products."""
+        return UNIT * (self.roundings + len(self.labels) / 2 + 8) * self.subject.kernel_supremum
+
+    def statistic(self) -> KernelStatistic:
+        """The statistic of all rows that were added."""
+        pair_gram, scale = self.projected.T @ self.projected, np.sqrt(self.column_squares / self.count)
+        if not (np.isfinite(pair_gram).all() and np.isfinite(scale).all()):
+            raise InvalidInput("The kernel statistic is not finite: states, rewards or features are too large to be squared.")
+        return KernelStatistic(
+            pair_gram=pair_gram,
+            diag_gram=self.diag_gram,
+            column_scale=scale,
+            count=self.count,
+            kernel_supremum=self.subject.kernel_supremum,
+            kernel_error=self.kernel_error,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as .npz, atomically."""
+        subject = self.subject
+        stored: tuple[NDArray[Any], ...] = (
+            self.labels,
+            self.projected,
+            self.diag_gram,
+            self.column_squares,
+            self.data_moments,
+            self.next_moments,
+            subject.objective,
+            np.array([self.count, self.ended, self.roundings], dtype=np.int64),
+            np.array([subject.discount, subject.kernel_supremum]),
+            np.array([subject.kernel, subject.features, subject.fingerprint]),
+        )
+        save_arrays(path, dict(zip(_STORED, stored, strict=True)))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PartialStatistic:
+        """Read what `save` wrote; nothing in the file is executed."""
+        what = "a saved PartialStatistic"
+        arrays = load_arrays(path, what, _STORED)
+        labels, projected, diag_gram, squares, data, after, objective, counts, numbers, names = (arrays[name] for name in _STORED)
+        m, rank = objective.size, len(labels) if labels.ndim == 2 else -1
+        wanted = (
+            ("projected", projected, (rank, m + 2)),
+            ("diag_gram", diag_gram, (m + 2, m + 2)),
+            ("column_squares", squares, (m + 2,)),
+            ("data_moments", data, (m + 1, m + 1)),
+            ("next_moments", after, (m + 1, m + 1)),
+            ("objective", objective, (m,)),
+            ("numbers", numbers, (2,)),
+        )
+        wrong = [name for name, array, shape in wanted if array.shape != shape or array.dtype != np.float64]
+        if counts.shape != (3,) or counts.dtype != np.int64 or names.shape != (3,) or names.dtype.kind != "U":
+            wrong.append("counts" if names.shape == (3,) else "names")
+        if wrong or labels.dtype != np.float64:
+            raise InvalidFile(f"{os.fspath(path)} is not {what} (its array {(wrong or ['labels'])[0]!r} is of another kind).")
+        count, ended, roundings = counts.tolist()
+        if not (0 <= ended <= count >= 2 and roundings >= 0):
+            raise InvalidFile(f"{os.fspath(path)} is not {what} (it has {count} rows, of which {ended} are terminated).")
+        kernel, features, fingerprint = (str(name) for name in names)
+        discount, supremum = numbers.tolist()
+        subject = Subject(kernel, features, discount, fingerprint, supremum, objective)
+        return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, roundings)

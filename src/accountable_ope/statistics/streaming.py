@@ -1,0 +1,274 @@
+"""The kernel statistic of a log that does not fit into memory: sums over its parts, added up.
+
+What can be summed in parts: a test kernel of finite rank (`RandomFeatureKernel`, `Tabular`), a class of features that are fixed
+before the data, and a policy whose expectations are exact. Sums over the pairs of rows of any other kernel need all rows at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..arguments import checked
+from ..classes.description import describe_class
+from ..classes.features import FeatureMap
+from ..classes.function_class import Features, FunctionClass, as_class, expected_features
+from ..errors import InvalidInput, InvalidRow
+from ..io.scanning import TransitionScan
+from ..kernels.description import describe_kernel
+from ..kernels.kernel import Kernel, LabeledRank
+from ..kernels.products import Progress
+from ..problem.contradictions import check_data
+from ..problem.policy import state_action_points
+from ..problem.problem import Experience, Question
+from ..problem.transitions import StartStates, Transitions
+from ..validation import FloatArray
+from .bellman import with_constant
+from .partial import PartialStatistic, Subject
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class StreamQuestion:
+    """What the rows of a log are summed for, before any of them is read.
+
+    Parameters
+    ----------
+    question : Question
+        Start states, target policy and assumptions. The policy must know its expectations exactly.
+    features : feature map or FunctionClass
+        The class of Q functions: features that are fixed before the data.
+    kernel : Kernel
+        The test kernel, of finite rank: `RandomFeatureKernel` or `Tabular`.
+
+    Raises
+    ------
+    InvalidInput
+        Where one of them needs all rows at once, or start states, policy and features do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    >>> facts = aope.Assumptions(discount=0.9, reward_range=(0, 1))
+    >>> question = aope.Question(aope.StartStates([[0.0]]), policy, facts)
+    >>> aope.StreamQuestion(question, aope.RandomFourier(8), aope.RandomFeatureKernel(100)).subject.objective.shape
+    (9,)
+    >>> aope.StreamQuestion(question, aope.RandomFourier(8), aope.Gaussian(1.0))
+    Traceback (most recent call last):
+    accountable_ope.errors.InvalidInput: `kernel` must be of finite rank to be summed in parts, as RandomFeatureKernel(256, ...
+    """
+
+    question: Question
+    features: Features
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, LabeledRank):
+            raise InvalidInput(
+                "`kernel` must be of finite rank to be summed in parts, as RandomFeatureKernel(256, width) and Tabular() are, "
+                "with names of its features (`labels`): sums over pairs of rows with any other kernel need all rows at once. "
+                f"Got {self.kernel!r}."
+            )
+        if self.function_class.feature_map is None or self.function_class.has_remainder:
+            raise InvalidInput(
+                "`features` must be fixed before the data to be summed in parts, as those of a feature map are: a class that "
+                f"takes its columns from the rows needs all of them at once. Got {self.function_class!r}."
+            )
+        if not self.question.policy.exact:
+            raise InvalidInput(
+                "`policy` must know its expectations exactly for sums in parts: the draws of a SampledPolicy come in one stream "
+                "over all rows."
+            )
+        _ = self.subject  # what does not fit together is found before any row is read
+
+    @cached_property
+    def function_class(self) -> FunctionClass:
+        """The class of Q functions."""
+        return as_class(self.features)
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """phi."""
+        found = self.function_class.feature_map
+        assert found is not None
+        return found
+
+    @cached_property
+    def part_question(self) -> Question:
+        """The question as it is asked of a part of the rows.
+
+        Where nobody declared whether episodes end, they may: another part may show it, so this one contradicts nothing.
+        """
+        facts = self.question.assumptions
+        return (
+            self.question if facts.terminates is not None else replace(self.question, assumptions=replace(facts, terminates=True))
+        )
+
+    @cached_property
+    def subject(self) -> Subject:
+        """What names the question in its sums, c0 among it, which depends on the start states only."""
+        question = self.question
+        start = expected_features(self.feature_map, question.starts.states, question.policy)
+        if self.function_class.intercept:
+            start = np.column_stack([start, np.ones(len(start))])
+        described = (describe_kernel(self.kernel), describe_class(self.function_class))
+        digest = hashlib.sha256("\n".join(_name(each) for each in described).encode())
+        return Subject(
+            kernel=_name(self.kernel),
+            features=_name(self.function_class),
+            discount=float(question.assumptions.discount),
+            fingerprint=digest.hexdigest(),
+            kernel_supremum=float(self.kernel.supremum),
+            objective=question.starts.weights @ start,
+        )
+
+
+def _name(thing: object) -> str:
+    """What it prints as, without its place in memory, which is another one in every process."""
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(thing))
+
+
+@checked
+def partial_statistic(batch: Transitions, question: StreamQuestion) -> PartialStatistic:
+    """The sums over some rows of a log, to be added to those of the others.
+
+    The rows are checked against the assumptions by themselves: what only rows of different parts contradict together (two rewards
+    of one state and action, the length of an episode) is not seen.
+
+    Parameters
+    ----------
+    batch : Transitions
+        Some rows, such as a part that `scan_transitions` gives.
+    question : StreamQuestion
+        What they are summed for.
+
+    Returns
+    -------
+    PartialStatistic
+        Of O(rank k) numbers, whatever the number of rows.
+
+    Raises
+    ------
+    InvalidInput
+        Where the rows contradict the assumptions, or do not fit policy or features.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> data = mdp.sample(np.random.default_rng(0), trajectories=10)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1))
+    >>> question = aope.StreamQuestion(
+    ...     aope.Question(mdp.starts, mdp.policy, facts), mdp.features(), aope.RandomFeatureKernel(50)
+    ... )
+    >>> parts = [data.rows(slice(start, start + 100)) for start in range(0, 500, 100)]
+    >>> sum(aope.partial_statistic(part, question) for part in parts).count
+    500
+    """
+    problem = question.part_question.on(batch)
+    # c0 is known already: one start state stands for all.
+    one_start = StartStates(problem.starts.states[:1])
+    experience = Experience(batch, one_start, problem.policy, problem.assumptions.discount)
+    columns = with_constant(question.function_class, experience)
+    residuals = columns.here - experience.discount * columns.after
+    stacked = np.column_stack([residuals, batch.rewards, np.ones(len(batch))])
+    kernel, points = question.kernel, experience.points
+    assert isinstance(kernel, LabeledRank)
+    diagonal: FloatArray = stacked.T @ (stacked * kernel.diagonal(points)[:, None])
+    return PartialStatistic(
+        subject=question.subject,
+        labels=kernel.labels(points),
+        projected=kernel.project(points, stacked),
+        diag_gram=0.5 * (diagonal + diagonal.T),
+        column_squares=np.einsum("ij,ij->j", stacked, stacked),
+        data_moments=_moments(columns.here),
+        next_moments=_moments(columns.after[experience.live]),
+        count=len(batch),
+        ended=int(batch.terminated.sum()),
+        roundings=len(batch),
+    )
+
+
+def _moments(values: FloatArray) -> FloatArray:
+    """The sum of u u', u = [phi, 1]."""
+    augmented = np.column_stack([values, np.ones(len(values))])
+    return np.asarray(augmented.T @ augmented)
+
+
+@checked
+def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: Progress | None = None) -> PartialStatistic:
+    """The sums over all rows of a log that is read in parts: one pass, in memory that does not grow with the log.
+
+    Parameters
+    ----------
+    scan : TransitionScan
+        The log, from `scan_transitions`.
+    question : StreamQuestion
+        What its rows are summed for.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    PartialStatistic
+        Its `statistic()` is that of all rows.
+
+    Raises
+    ------
+    InvalidInput
+        As `partial_statistic`; a row that contradicts the assumptions is named with its file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1))
+    >>> question = aope.StreamQuestion(
+    ...     aope.Question(mdp.starts, mdp.policy, facts), mdp.features(), aope.RandomFeatureKernel(50)
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in range(3):
+    ...         data = mdp.sample(np.random.default_rng(day), trajectories=10)
+    ...         aope.save_transitions(data, Path(folder) / f"day-{day}.parquet")
+    ...     aope.stream_statistic(aope.scan_transitions(folder, batch_rows=400), question).statistic()
+    KernelStatistic(1500 rows, 6 coefficients)
+    """
+    total: PartialStatistic | None = None
+    first = 0
+    for batch in scan:
+        found = _located(scan, first, batch, question)
+        total = found if total is None else total + found
+        first += len(batch)
+        if progress is not None:
+            progress(first / scan.rows)
+    assert total is not None  # a scan has rows
+    return total
+
+
+def _located(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> PartialStatistic:
+    """The sums over one part; what is wrong with it is said with the place of its rows."""
+    try:
+        # Rows that these name are rows of the part.
+        check_data(batch, question.part_question.assumptions)
+        state_action_points(batch.states, batch.actions, question.question.policy)
+    except InvalidRow as error:
+        raise InvalidInput(f"{scan.name}: {error.placed(lambda row: scan.where(first + row))}") from error
+    except InvalidInput as error:
+        raise _in_part(scan, first, batch, error) from error
+    try:
+        return partial_statistic(batch, question)
+    except InvalidInput as error:
+        raise _in_part(scan, first, batch, error) from error
+
+
+def _in_part(scan: TransitionScan, first: int, batch: Transitions, error: InvalidInput) -> InvalidInput:
+    return InvalidInput(f"{scan.name}, in the part of rows {first} to {first + len(batch) - 1}: {error}")
