@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a fi
 
 BATCH_ROWS = 2**16
 
+BUFFER_BYTES = 2**20
+"""So much of every column is read from a file at a time, however large its row groups are."""
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -155,15 +158,20 @@ class TransitionScan:
         stored = [name for name in self._reading.wanted if name not in dict(given)]
         found = 0
         try:
-            with self._reading.filesystem.open_input_file(file.path) as stream, pq.ParquetFile(stream) as opened:
-                for batch in opened.iter_batches(self.batch_rows, columns=stored):
-                    piece = pa.Table.from_batches([batch])
-                    for name, value in given:
-                        piece = piece.append_column(name, pa.repeat(value, len(piece)))
-                    found += len(piece)
-                    if found > file.rows:
-                        break
-                    yield piece.select(self._reading.wanted)
+            with (
+                self._reading.filesystem.open_input_file(file.path) as stream,
+                pq.ParquetFile(stream, buffer_size=BUFFER_BYTES, pre_buffer=False) as opened,
+            ):
+                # One row group after the other: asked for all at once, pyarrow holds the whole file.
+                for group in range(opened.num_row_groups):
+                    for batch in opened.iter_batches(self.batch_rows, row_groups=[group], columns=stored):
+                        piece = pa.Table.from_batches([batch])
+                        for name, value in given:
+                            piece = piece.append_column(name, pa.repeat(value, len(piece)))
+                        found += len(piece)
+                        if found > file.rows:
+                            break
+                        yield piece.select(self._reading.wanted)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file.name, error) from error
         if found != file.rows:
@@ -239,7 +247,7 @@ def scan_transitions(
     """A log in Parquet files that is read in parts, so that it need not fit into memory.
 
     Only the footers of the files are read now. A file that is cut off or is something else is named now, one with damaged pages
-    when it is its turn. While iterating, one row group of a file and one part of the log are in memory at a time.
+    when it is its turn. While iterating, one part of the log is in memory at a time, and a mebibyte of every column of a file.
 
     Parameters
     ----------

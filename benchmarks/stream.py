@@ -1,0 +1,134 @@
+"""Disk to statistic, in parts and as a whole: rows per second, memory and how far the results are apart.
+
+python benchmarks/stream.py [--rows 1000000] [--frequencies 256] [--features 32] [--files 10] [--batch-rows 65536]
+
+A log of 4 state columns and 2 actions is written to a temporary folder. Each way runs in a process of its own, whose peak memory
+is measured; what the process needs before it begins is subtracted. Seconds of processors are those of all threads together, and
+say more than wall time on a machine that does other things.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import accountable_ope as aope
+from accountable_ope.problem import Experience
+from accountable_ope.statistics import KernelStatistic, bellman_system, kernel_statistic
+
+STATES = [f"state_{j}" for j in range(4)]
+WAYS = ("parts", "reading parts", "whole")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is run."""
+
+    rows: int
+    frequencies: int
+    features: int
+    files: int
+    batch_rows: int
+
+
+def question(setting: Setting) -> aope.StreamQuestion:
+    """A policy of two actions that depends on the state, cosines for Q and random features for the test kernel."""
+
+    def softmax(states: np.ndarray) -> np.ndarray:
+        up = 1 / (1 + np.exp(-states[:, 0]))
+        return np.column_stack([up, 1 - up])
+
+    policy = aope.DiscretePolicy(softmax, actions=2)
+    facts = aope.Assumptions(discount=0.95, reward_range=(0, 1))
+    asked = aope.Question(aope.StartStates(np.zeros((1, 4))), policy, facts)
+    kernel = aope.RandomFeatureKernel(setting.frequencies, 2.0)
+    return aope.StreamQuestion(asked, aope.RandomFourier(setting.features, 2.0), kernel)
+
+
+def write_log(folder: Path, setting: Setting) -> None:
+    """Rows in several files, episodes of 100 of them."""
+    rng = np.random.default_rng(0)
+    for number, rows in enumerate(np.array_split(np.arange(setting.rows), setting.files)):
+        n = len(rows)
+        columns = {name: rng.normal(size=n) for name in STATES}
+        columns |= {f"next_{name}": columns[name] + 0.1 * rng.normal(size=n) for name in STATES}
+        columns |= {"action": rng.integers(0, 2, n), "reward": rng.uniform(size=n), "terminated": rows % 100 == 99}
+        pq.write_table(pa.table({**columns, "episode": rows // 100}), folder / f"part-{number}.parquet", row_group_size=131_072)
+    pq.write_table(pq.read_table(folder), folder.parent / "whole.parquet", row_group_size=131_072)
+
+
+def run_way(way: str, folder: Path, setting: Setting) -> None:
+    """In a process of its own: prints seconds and memory, and writes the statistic."""
+    asked = question(setting)
+    before = peak()
+    begin, busy = time.perf_counter(), time.process_time()
+    if way == "whole":
+        data = aope.load_transitions(folder.parent / "whole.parquet")
+        experience = Experience(data, asked.question.starts, asked.question.policy, 0.95)
+        kernel_statistic(bellman_system(experience, asked.features), asked.kernel).save(folder.parent / f"{way}.npz")
+    else:
+        scan = aope.scan_transitions(folder, batch_rows=setting.batch_rows)
+        if way == "parts":
+            aope.stream_statistic(scan, asked).statistic().save(folder.parent / f"{way}.npz")
+        else:
+            assert sum(map(len, scan)) == setting.rows
+    seconds, processors = time.perf_counter() - begin, time.process_time() - busy
+    print(json.dumps({"seconds": seconds, "processors": processors, "memory": peak() - before}))
+
+
+def peak() -> float:
+    """MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("rows", 1_000_000), ("frequencies", 256), ("features", 32), ("files", 10), ("batch-rows", 65_536)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--way", choices=("write", *WAYS), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    setting = Setting(given.rows, given.frequencies, given.features, given.files, given.batch_rows)
+    if given.way == "write":
+        write_log(given.folder, setting)
+    elif given.way:
+        run_way(given.way, given.folder, setting)
+    else:
+        compare(setting)
+
+
+def compare(setting: Setting) -> None:
+    """Every way in a process of its own. A process begins with the peak of the one that starts it, so this one holds nothing."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "log"
+        folder.mkdir()
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--way", "write", "--folder", str(folder)], check=True)
+        found = {}
+        for way in WAYS:
+            command = [sys.executable, __file__, *sys.argv[1:], "--way", way, "--folder", str(folder)]
+            found[way] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            seconds, processors, memory = (found[way][name] for name in ("seconds", "processors", "memory"))
+            speed = f"{setting.rows / seconds:10,.0f} rows/s, {setting.rows / processors:10,.0f} rows per second of a processor"
+            print(f"{way:14} {seconds:7.2f} s  {speed}  {memory:7.0f} MiB", flush=True)
+        one, other = (KernelStatistic.load(Path(place) / f"{way}.npz") for way in ("parts", "whole"))
+    apart = np.abs(one.pair_gram - other.pair_gram).max() / np.abs(other.pair_gram).max()
+    wall, busy, memory = (found["parts"][name] / found["whole"][name] for name in ("seconds", "processors", "memory"))
+    print(
+        f"parts / whole: {wall:.2f} of the time ({busy:.2f} of the processors), {memory:.3f} of the memory, apart by {apart:.1e}"
+    )
+    print(f"kernel_error: {one.kernel_error:.1e} in parts, {other.kernel_error:.1e} as a whole")
+
+
+if __name__ == "__main__":
+    main()
