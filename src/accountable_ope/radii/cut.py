@@ -27,7 +27,6 @@ from .earlier_rows import block_edges, earlier_rows
 from .fitted_weights import FittedWeights, KernelFit, fitted_weights
 from .sums import CutSums
 
-
 OFFERED_GAIN = 2.0
 """Offered weights are taken where the first rows predict a cut so many times narrower than the others: what so few rows say of
 products of ratios is mostly chance, and where it was believed sooner, intervals became wider more often than narrower."""
