@@ -52,7 +52,7 @@ def test_pairs_within_the_error_that_is_counted(n, k, d):
 def test_no_bias_that_grows_with_the_number_of_rows():
     errors = []
     for n in (2**12, 2**14, 2**16):
-        x, columns = rows(n, 2)
+        x, _ = rows(n, 2)
         ones = np.ones((n, 1))
         found, exact = cuda_pair_sums(Gaussian(1.0), x, ones), pair_sums(Gaussian(1.0), x, ones)
         errors.append(abs(float(found.pair_gram[0, 0] / exact.pair_gram[0, 0]) - 1))
