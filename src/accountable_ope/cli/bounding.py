@@ -109,7 +109,7 @@ def bound(
     radii: LadderOptions = LadderOptions(),
     decision: DecisionOptions = DecisionOptions(),
     explain: Annotated[
-        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it: about ten more bounds.")
+        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it; takes a few times as long.")
     ] = False,
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     certificate: Annotated[
