@@ -115,8 +115,10 @@ def test_with_a_cut_the_ends_are_near_those_of_a_bound_from_the_beginning():
             "value-range": replace(facts, value_range=(low, high)),
         }[name]
         again = bound(MDP.starts, declared)
-        assert each.lower == pytest.approx(again.lower, abs=0.1 * interval.width)
-        assert each.upper == pytest.approx(again.upper, abs=0.1 * interval.width)
+        assert each.width <= again.width + 0.05 * interval.width
+        # With weights chosen for other ranges, which may be better or worse.
+        assert each.lower == pytest.approx(again.lower, abs=0.15 * interval.width)
+        assert each.upper == pytest.approx(again.upper, abs=0.15 * interval.width)
 
 
 def test_what_is_asked_twice_is_bounded_once(sampled, monkeypatch):

@@ -2,8 +2,8 @@
 
 Stronger assumptions, or a smaller envelope, leave a smaller set of Q. What the iteration behind the interval proved of its set
 (range, variances, steps) holds of the smaller one too, so that a round or two remain of several. Weights of a cut are those of
-the interval, unless the norm bound is another. The ends are found as exactly as those of any interval, but they have no certificate of their own: nothing of this
-leaves an explanation.
+the interval, unless the norm bound is another. The ends are found as exactly as those of any interval, but they have no
+certificate of their own: nothing of this leaves an explanation.
 """
 
 from __future__ import annotations
