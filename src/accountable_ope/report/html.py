@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..bounds.breakdown import Breakdown
 from ..bounds.interval import Interval, normalizer
 from ..bounds.verdict import Verdict
 from ..io.display import confidence
@@ -13,7 +14,9 @@ from ..io.templates import render
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..programs.constraint import Role
+from .breakdown import BreakdownTable, breakdown_tables
 from .comparison import comparison
+from .doubts import doubt_paragraphs
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Page:
     chart: Chart | None
     intervals: Table
     notes: tuple[Note, ...]
+    breakdown: tuple[BreakdownTable, ...]
+    breakdown_says: tuple[str, ...]
     premises: tuple[str, ...]
     remarks: tuple[str, ...]
     checked: bool
@@ -94,11 +99,13 @@ def report_html(
     to_beat: float | None = None,
     remarks: Sequence[str] = (),
     verdict: Verdict | None = None,
+    breakdown: Breakdown | None = None,
 ) -> str:
     """The whole page; with the values of the target policy and of the behavior policy, where they are known.
 
     remarks: sentences about how the data were read.
     verdict: what comes first; by default that on the last interval.
+    breakdown: what its width is made of, where that was asked for.
     """
     best = intervals[-1]
     said = best.verdict() if verdict is None else verdict
@@ -113,7 +120,7 @@ def report_html(
         verdict=said.sentence,
         second_line=said.second_line,
         decision="" if said.decision is None else str(said.decision),
-        doubts=tuple(Note("DOUBT", "Weak sign" if doubt.weak else "Doubt", str(doubt)) for doubt in best.doubts),
+        doubts=tuple(Note("DOUBT", heading, text) for heading, text in doubt_paragraphs(best.doubts)),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
             for label, value in known
@@ -123,6 +130,8 @@ def report_html(
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=tuple(_notes(intervals)),
+        breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
+        breakdown_says=() if breakdown is None else tuple(map(str, breakdown.statements)),
         remarks=(*remarks, *map(str, best.remarks)),
         premises=tuple(map(str, best.premises)),
         checked=all(interval.check() for interval in intervals),
