@@ -2,8 +2,9 @@
 
 The rates of the mixture are fixed before the data in units of the range that was declared, so that a weaker range moves them, and
 may move them, and the weights of the cut, to where they serve these data better: there the interval may become narrower, by less
-than a quarter. With rates and weights that stay where they are, everything is monotone: the envelope in steps and variance, and
-so every round; two thousandths of the width are what the solver may be off by.
+than a tenth. A one-step range moves them only once it is four times below what else is known. With rates and weights that stay
+where they are, everything is monotone: the envelope in steps and variance, and so every round; two thousandths of the width are
+what the solver may be off by.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, TabularMDP, clinic, random_tabular
 from accountable_ope.programs.tightening import tighten
 
-SOLVER, MOVED = 2e-3, 0.25
+SOLVER, MOVED = 2e-3, 0.1
 """Shares of the width: what the solver may be off by, and what a choice may move."""
 
 
@@ -111,7 +112,7 @@ def test_weaker_assumptions_never_narrow(name, fixed):
     for kind, changes in ladders(each):
         intervals = [each.bound(fixed=fixed, **change) for change in changes]
         for strong, weak, change in zip(intervals, intervals[1:], changes[1:], strict=False):
-            assert narrower(weak, strong) <= (SOLVER if fixed else MOVED), (kind, change)
+            assert narrower(weak, strong) <= (SOLVER if fixed or kind == "one-step range" else MOVED), (kind, change)
         assert all(interval.lower <= each.value <= interval.upper for interval in intervals), kind
 
 

@@ -113,4 +113,4 @@ class Altering:
 
 def _tuned(plan: Plan, member: Member) -> Plan:
     """The same weights, with rates for the range that is assumed now."""
-    return replace(plan, step_range=member.residuals.before_data, room=False)
+    return replace(plan, step_range=member.residuals.unit, room=False)

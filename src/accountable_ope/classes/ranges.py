@@ -20,11 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arguments import checked
-from ..problem.assumptions import Assumptions, ValueRanges
+from ..problem.assumptions import Assumptions, ValueRanges, value_ranges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
 from ..validation import FloatArray
 from .function_class import FunctionClass, Rest, StateBox
+
+ROOM = 4.0
+"""A declared one-step range moves the rates of a theorem once it is so many times below what else is known."""
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
@@ -81,6 +84,19 @@ class ResidualRange:
         """The range that is known before any data: a norm bound relative to the data may not enter it."""
         bound = self.assumptions.norm_bound
         return self.over_ball(bound) if isinstance(bound, float) else self.declared
+
+    @property
+    def unit(self) -> float:
+        """In units of this, rates are fixed: the range without a declared one-step range, at most ROOM times that with it.
+
+        The rates that serve hang on the size of residuals, about which a moderate declaration says nothing new; it is the range
+        in the theorem that it makes smaller, and with rates that stay where they are a smaller range never widens an interval.
+        """
+        if self.assumptions.one_step_range is None:
+            return self.before_data
+        undeclared = replace(self.assumptions, one_step_range=None)
+        ranges = value_ranges(undeclared, terminates=self.terminates)
+        return min(replace(self, assumptions=undeclared, ranges=ranges).before_data, ROOM * self.before_data)
 
     def over_ball(self, norm_bound: float) -> float:
         """The range over all theta whose penalized part has at most this norm."""

@@ -19,7 +19,8 @@ from ..problem.assumptions import Assumptions
 from ..problem.first_look import first_look, refuse_other_units
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Experience, Problem
-from ..problem.transitions import LOGGED, StartStates, Transitions
+from ..problem.row_columns import LOGGED
+from ..problem.transitions import StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
 from ..validation import FloatArray
 from .options import ProblemOptions, parse_vectors

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
-from ..problem.transitions import LOGGED
+from ..problem.row_columns import LOGGED
 from ..validation import plural
 
 AT_STATE = "target_probability"

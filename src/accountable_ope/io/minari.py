@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import AopeError, InvalidFile, InvalidInput, MissingExtra
-from ..problem.transitions import LOGGED, Transitions
+from ..problem.row_columns import LOGGED
+from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, vector, whole
 
 # Minari's other formats, Arrow and Parquet, give back only the first rows of an episode of more than 32,767 steps.

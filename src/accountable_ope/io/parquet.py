@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..problem.policy import TabulatedPolicy
-from ..problem.transitions import LOGGED, StartStates, Transitions
+from ..problem.row_columns import LOGGED
+from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
 from .columns import AT_NEXT, AT_STATE
 from .files import whole_file

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
-from ..problem.transitions import LOGGED, StartStates, Transitions
+from ..problem.row_columns import LOGGED
+from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, plural
 from .columns import (
     ACTION_AT_NEXT,

@@ -13,27 +13,26 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import (
-    LARGEST,
     BoolArray,
     FloatArray,
     IntArray,
-    describe,
     frozen,
     matrix,
     plural,
-    private_copy,
-    raw_array,
-    row_keys,
     same_rows,
     vector,
 )
 from .fingerprint import fingerprint
-
-LOGGED = "behavior_probability"
-"""What the column of the logger's probabilities is called, here and in files."""
-
-MOST_ACTIONS = 2**16
-"""A larger index is no action of a finite set but an identifier; an entry for every action would not fit into memory."""
+from .row_columns import (
+    LOGGED,
+    action_column,
+    first_alike,
+    flag_column,
+    label_column,
+    probability_column,
+    refuse_text,
+    without_holes,
+)
 
 
 @checked
@@ -97,15 +96,15 @@ class Transitions:
             (next_states, "next_states"),
             (behavior_probability, LOGGED),
         ):
-            _refuse_text(given, name)
+            refuse_text(given, name)
         s = matrix(states, "states")
         n = len(s)
         if n < 2:
             raise InvalidInput(f"At least two transitions are needed. Got {n}.")
         r = vector(rewards, "rewards")
-        ended = np.zeros(n, dtype=bool) if terminated is None else _flags(terminated, n)
-        s_next = matrix(_without_holes(next_states, s, ended), "next_states")
-        a = _actions(actions)
+        ended = np.zeros(n, dtype=bool) if terminated is None else flag_column(terminated, n)
+        s_next = matrix(without_holes(next_states, s, ended), "next_states")
+        a = action_column(actions)
         for array, name in ((r, "rewards"), (s_next, "next_states"), (a, "actions")):
             same_rows(n, array, name, "states")
         if s_next.shape[1] != s.shape[1]:
@@ -116,8 +115,8 @@ class Transitions:
             "rewards": r,
             "next_states": s_next,
             "terminated": ended,
-            "episodes": None if episodes is None else _labels(episodes, n),
-            LOGGED: None if behavior_probability is None else _probabilities(behavior_probability, n, densities=a.ndim == 2),
+            "episodes": None if episodes is None else label_column(episodes, n),
+            LOGGED: None if behavior_probability is None else probability_column(behavior_probability, n, densities=a.ndim == 2),
         }
         for name, values in fields.items():
             object.__setattr__(self, name, None if values is None else frozen(values))
@@ -155,12 +154,12 @@ class Transitions:
     @cached_property
     def same_pair(self) -> IntArray:
         """Of every row the first row with the same state and action."""
-        return _first_alike(self.states, self.actions)
+        return first_alike(self.states, self.actions)
 
     @cached_property
     def same_step(self) -> IntArray:
         """Of every row the first row with the same state, action, next state and flag of termination."""
-        return _first_alike(self.states, self.actions, self.next_states, self.terminated)
+        return first_alike(self.states, self.actions, self.next_states, self.terminated)
 
     @cached_property
     def reward_conflict(self) -> tuple[int, int] | None:
@@ -274,7 +273,7 @@ class StartStates:
 
     def __init__(self, states: ArrayLike, weights: ArrayLike | None = None, exact: bool = True, *, fixed: bool = True) -> None:
         for given, name in ((states, "start states"), (weights, "weights")):
-            _refuse_text(given, name)
+            refuse_text(given, name)
         s = matrix(states, "start states")
         if len(s) == 0:
             raise InvalidInput("`start states` must have at least one row. Got none.")
@@ -302,88 +301,6 @@ class StartStates:
     def __repr__(self) -> str:
         kind = "exact distribution" if self.exact else "i.i.d. sample"
         return f"StartStates({len(self)} {plural(len(self), 'row', 'rows')}, {kind})"
-
-
-def _refuse_text(values: ArrayLike | None, name: str) -> None:
-    """Text that looks like numbers tells of a column that was read wrongly, so it is not converted."""
-    raw = raw_array(() if values is None else values)
-    if raw.dtype.kind in "US" or (raw.dtype == object and any(isinstance(entry, str | bytes) for entry in raw.flat)):
-        raise InvalidInput(f"`{name}` must be numbers of one shape. Got {describe(values)}.")
-
-
-def _first_alike(*columns: NDArray[Any]) -> IntArray:
-    """Of every row the first row that is equal to it."""
-    keys = row_keys(np.column_stack(columns).astype(np.float64))
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return np.asarray(first[group.reshape(-1)])
-
-
-def _without_holes(values: ArrayLike, states: FloatArray, ended: BoolArray) -> ArrayLike:
-    """Next states with the state itself where an episode ended and nothing was logged: nobody looks at what stands there."""
-    raw = raw_array(values)
-    if raw.dtype.kind != "f" or raw.ndim not in (1, 2) or raw.size != states.size or len(raw) != len(states):
-        return values
-    filled = raw.reshape(states.shape)
-    holes = np.isnan(filled).any(axis=1) & ended
-    return np.where(holes[:, None], states, filled) if holes.any() else values
-
-
-def _actions(values: ArrayLike) -> IntArray | FloatArray:
-    raw = raw_array(values)
-    if raw.dtype.kind in "iub" and raw.ndim == 1:
-        if len(raw) and raw.min() < 0:
-            raise InvalidInput(f"`actions` must be indices from 0. Got {int(raw.min())} in row {int(raw.argmin())}.")
-        if len(raw) and raw.max() >= MOST_ACTIONS:
-            row = int(np.argmax(raw >= MOST_ACTIONS))
-            raise InvalidInput(f"`actions` must be indices below {MOST_ACTIONS:,}. Got {int(raw[row])} in row {row}.")
-        return private_copy(raw, np.int64)
-    if raw.ndim == 1 and len(raw):
-        whole = raw.dtype.kind == "f" and bool(np.isfinite(raw).all() and (raw == np.round(raw)).all())
-        hint = "; all are whole, so `.astype(int)` makes indices of them" if whole else ""
-        raise InvalidInput(
-            f"`actions` must be (n,) whole numbers for a finite action set, or (n, k) floats. Got (n,) of {raw.dtype}{hint}; "
-            "for one-dimensional continuous actions give one column, shape (n, 1)."
-        )
-    return matrix(values, "actions")
-
-
-def _flags(values: ArrayLike, n: int) -> BoolArray:
-    raw = raw_array(values)
-    if raw.ndim == 2 and raw.shape[1] == 1:
-        raw = raw[:, 0]
-    if raw.ndim != 1 or raw.dtype.kind not in "biuf":
-        text = next((f" Got text, {str(each)[:20]!r} in row 0." for each in raw.flat[:1] if isinstance(each, str)), "")
-        raise InvalidInput(f"`terminated` must be one True or False per row.{text}")
-    wrong = ~np.isin(raw, (0, 1))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidInput(f"`terminated` must be one True or False per row. Got {raw[row]} in row {row}.")
-    same_rows(n, raw, "terminated", "states")
-    return np.array(raw, dtype=bool)
-
-
-def _labels(values: ArrayLike, n: int) -> IntArray:
-    """Episode labels as 0, 1, 2, ... in the order of first appearance."""
-    raw = raw_array(values)
-    if raw.ndim != 1 or raw.dtype.kind not in "iubUS":
-        raise InvalidInput(f"`episodes` must be one whole number or text per row. Got {raw.dtype} of shape {raw.shape}.")
-    same_rows(n, raw, "episodes", "states")
-    _, first, inverse = np.unique(raw, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
-
-
-def _probabilities(values: ArrayLike, n: int, densities: bool) -> FloatArray:
-    given = vector(values, LOGGED)
-    same_rows(n, given, LOGGED, "states")
-    largest = LARGEST if densities else 1 + 1e-9  # more than rounding
-    wrong = (given <= 0) | (given > largest)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        what = "the density of the logged action, which is positive" if densities else "that of the logged action, in (0, 1]"
-        raise InvalidInput(f"`{LOGGED}` must be {what}. Got {given[row]:g} in row {row}.")
-    return given
 
 
 @checked

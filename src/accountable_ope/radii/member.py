@@ -103,7 +103,7 @@ class Member:
     @property
     def prior(self) -> float:
         """The range of residuals in units of which rates are fixed."""
-        return self.residuals.before_data if self.plan is None else self.plan.step_range
+        return self.residuals.unit if self.plan is None else self.plan.step_range
 
     @property
     def largest_scaled(self) -> float | None:

@@ -103,7 +103,7 @@ def _plan(facts: ClassFacts) -> tuple[float, float | None]:
     """The range in units of which rates were fixed, and the share of delta for which, where it is not the present one."""
     planned = facts.part.sums.planned_for
     if planned is None:
-        return facts.widths.before_data(), None
+        return facts.widths.unit(), None
     declared, record = planned.assumptions, facts.record
     terminates = record.setting.terminates
     same = declared.discount == record.assumptions.discount and declared.state_box == record.assumptions.state_box
@@ -111,7 +111,7 @@ def _plan(facts: ClassFacts) -> tuple[float, float | None]:
     if record.average is not None or not same or not 0 < planned.delta < 1:
         raise Refuted("its rates were fixed for another question")
     ranges = value_ranges(declared, terminates=terminates)
-    fixed = Widths(declared, ranges, terminates, facts.part.cover, facts.part.rest).before_data()
+    fixed = Widths(declared, ranges, terminates, facts.part.cover, facts.part.rest).unit()
     if not 0 < fixed < math.inf:
         raise Refuted("its rates were fixed for no range")
     return fixed, planned.delta * _cut_share(facts)

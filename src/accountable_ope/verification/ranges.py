@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .record import ClassRecord, CoverRecord, Record, RestRecord
 
 CONDITION = 1e-9
 """An ellipsoid with a smaller pivot, in units of its diagonal, is left out."""
+
+ROOM = 4.0
+"""A one-step range moves rates once it is so many times below what else was known."""
 
 UNDECLARED = 1e4
 """Where no norm bound is declared, ||Q|| is taken to be at most so many times the largest value."""
@@ -93,6 +96,14 @@ class Widths:
     def before_data(self) -> float:
         """What was known before the data: no norm bound that they decided."""
         return self.over_ball(self.facts.norm_bound) if isinstance(self.facts.norm_bound, float) else self.declared
+
+    def unit(self) -> float:
+        """In units of this, rates were fixed: what was known without a one-step range, at most ROOM times what was with it."""
+        if self.facts.one_step_range is None:
+            return self.before_data()
+        undeclared = replace(self.facts, one_step_range=None)
+        ranges = value_ranges(undeclared, terminates=self.terminates)
+        return min(replace(self, facts=undeclared, ranges=ranges).before_data(), ROOM * self.before_data())
 
     def over_ball(self, norm: float) -> float:
         """|Q(x) - Q(y)| <= ||theta|| ||phi(x) - phi(y)||, and what the features miss of it."""
