@@ -193,7 +193,7 @@ def bound(
                 )
         phase("checking, and what the width is made of" if explain else "checking")
         ruling = decision.decide(intervals[-1])
-        said = Said.of(intervals[-1], ruling, explain=explain)
+        said = Said.of(intervals[-1], ruling, explain=explain, names=inputs.file.columns.states)
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if certificate is not None:
         intervals[0].save(certificate)

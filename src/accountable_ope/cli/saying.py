@@ -33,11 +33,11 @@ class Said:
     explained: bool = False
 
     @classmethod
-    def of(cls, interval: Interval, ruling: Ruling | None = None, *, explain: bool = False) -> Said:
-        """On one interval; explain: with the breakdown of its width."""
+    def of(cls, interval: Interval, ruling: Ruling | None = None, *, explain: bool = False, names: Sequence[str] = ()) -> Said:
+        """On one interval; explain: with the breakdown of its width. names: of the columns of the state."""
         companions = interval.companions()
         breakdown = interval.breakdown() if explain else None
-        return cls(verdict_of(interval, companions, ruling), companions, ruling, breakdown, explain)
+        return cls(verdict_of(interval, companions, ruling, names), companions, ruling, breakdown, explain)
 
     def document(self) -> Document:
         """For machines."""
@@ -51,6 +51,8 @@ def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> No
     console.print(said.verdict.sentence, style="bold", markup=False, highlight=False)
     if said.verdict.second_line:
         console.print(said.verdict.second_line, markup=False, highlight=False)
+    if said.verdict.wanted is not None:
+        console.print(said.verdict.wanted.text, markup=False, highlight=False)
     if said.ruling is not None:
         color = COLORS.get(said.ruling.judgment, "yellow")
         console.print(f"\nDecision: {said.ruling}", style=color, markup=False, highlight=False)

@@ -24,6 +24,7 @@ from ..programs.certificate import SolveStatus
 from ..radii.doubts import Doubt
 from ..report.comparison import comparison
 from ..report.doubts import doubt_paragraphs
+from ..report.labels import premise_text
 from ..verification.record import Record
 from ..verification.verify import Verification
 
@@ -41,12 +42,14 @@ def print_ladder(
     to_beat: float | None = None,
     *,
     doubts: bool = True,
+    names: Sequence[str] = (),
 ) -> None:
     """One row per radius, then what was assumed and what to do.
 
     truth:   the value of the target policy, where it is known.
     to_beat: that of the behavior policy, with which the last interval is compared.
     doubts:  whether to print them; not where a verdict has done so.
+    names:   of the columns of the state, where they are known.
     """
     first = intervals[0]
     discount = first.assumptions.discount
@@ -72,7 +75,7 @@ def print_ladder(
             console.print(f"{label}: [bold]{value:.4f}[/]{normalized}")
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat))
-    print_details(console, intervals, doubts=doubts)
+    print_details(console, intervals, doubts=doubts, names=names)
 
 
 def print_recipe(console: Console, recipe: Recipe | None, repeat: str | None) -> None:
@@ -134,12 +137,12 @@ def print_doubts(console: Console, doubts: Sequence[Doubt]) -> None:
         console.print(f"\n[yellow]{heading}[/]: {escape(text)}")
 
 
-def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bool = True) -> None:
+def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bool = True, names: Sequence[str] = ()) -> None:
     """Assumptions, findings and advice; doubts: whether nobody has printed them yet."""
     best = intervals[-1]
     console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):")
     for line in best.premises:
-        console.print(f"  - {escape(str(line))}")
+        console.print(f"  - {escape(premise_text(line, names))}")
     for interval in intervals:
         ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
         if interval.outcome is Status.OK and ends:
@@ -245,7 +248,8 @@ def print_description(
     table.add_row("rewards", f"{observed[0]:g} to {observed[1]:g}, mean {data.rewards.mean():.4g}{declared}")
     table.add_row("states", f"{data.states.shape[1]} columns")
     for j, column in enumerate(data.states.T):
-        table.add_row(f"  state {j}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
+        name = file.columns.states[j] if j < len(file.columns.states) else f"state {j}"
+        table.add_row(f"  {escape(name)}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
     if data.finite_actions:
         counts = np.bincount(data.actions.astype(np.int64))
         shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts[:SHOWN]))

@@ -17,6 +17,7 @@ from ..programs.constraint import Role
 from .breakdown import BreakdownTable, breakdown_tables
 from .comparison import comparison
 from .doubts import doubt_paragraphs
+from .labels import premise_text
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Page:
     status: str
     verdict: str
     second_line: str
+    wanted: str
     decision: str
     doubts: tuple[Note, ...]
     known: tuple[tuple[str, str, str], ...]
@@ -100,12 +102,14 @@ def report_html(
     remarks: Sequence[str] = (),
     verdict: Verdict | None = None,
     breakdown: Breakdown | None = None,
+    names: Sequence[str] = (),
 ) -> str:
     """The whole page; with the values of the target policy and of the behavior policy, where they are known.
 
     remarks: sentences about how the data were read.
     verdict: what comes first; by default that on the last interval.
     breakdown: what its width is made of, where that was asked for.
+    names: of the columns of the state, where they are known.
     """
     best = intervals[-1]
     said = best.verdict() if verdict is None else verdict
@@ -119,6 +123,7 @@ def report_html(
         status=best.status.name,
         verdict=said.sentence,
         second_line=said.second_line,
+        wanted="" if said.wanted is None else said.wanted.text,
         decision="" if said.decision is None else str(said.decision),
         doubts=tuple(Note("DOUBT", heading, text) for heading, text in doubt_paragraphs(best.doubts)),
         known=tuple(
@@ -133,7 +138,7 @@ def report_html(
         breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
         breakdown_says=() if breakdown is None else tuple(map(str, breakdown.statements)),
         remarks=(*remarks, *map(str, best.remarks)),
-        premises=tuple(map(str, best.premises)),
+        premises=tuple(premise_text(each, names) for each in best.premises),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(
             ("radius", "class", "end", "bound", "duality gap", "multipliers (loss, ball, box)"),
