@@ -34,6 +34,9 @@ NEGLIGIBLE = 1e-9
 BEST = 2
 """So many remedies are named."""
 
+WORTH = 0.01
+"""A remedy that saves less than this share of the width is not named."""
+
 PREFIXES = 3
 """From so many prefixes of the data the number of rows is extrapolated: all, half and a quarter."""
 
@@ -106,7 +109,7 @@ class Breakdown:
     @property
     def best(self) -> tuple[Altered, ...]:
         """The two remedies that narrow it most, of those that leave something to the data and are not refuted by them."""
-        return tuple(each for each in self.remedies if each.saved > 0 and each.status is Status.OK)[:BEST]
+        return tuple(each for each in self.remedies if each.saved > WORTH * self.width and each.status is Status.OK)[:BEST]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
