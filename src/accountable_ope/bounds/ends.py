@@ -14,8 +14,9 @@ from ..programs.constraint import Constraint, Role
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.envelope import Steps
 from ..programs.pointwise_rows import PointwiseRows
+from ..programs.proofs import Round
 from ..programs.quadratic import Quadratic
-from ..programs.solver import Solution, least_norm_found, solve
+from ..programs.solver import Solution, least_norm_found, solve, solve_from
 from ..programs.step_rows import StepRows
 from ..radii.member import Member
 from ..radii.premises import why_so_large
@@ -41,11 +42,24 @@ def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, 
     return ends_of(member, rule, rule.evidence(member, delta, planned), delta, pointwise=pointwise)
 
 
-def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool | None = None) -> ClassEnds:
-    """Both ends of one class from its evidence."""
+def ends_of(
+    member: Member,
+    rule: RadiusRule,
+    grounds: Grounds,
+    delta: float,
+    *,
+    pointwise: bool | None = None,
+    begun: Round | None = None,
+) -> ClassEnds:
+    """Both ends of one class from its evidence.
+
+    begun: what is known already of a set around this one; then the certificate does not prove the ends by itself.
+    """
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
     wanted = constraints.follows_variance if pointwise is None else pointwise
-    solution = solve(constraints, member.system.objective, _pointwise_rows(member, asked=bool(pointwise)) if wanted else None)
+    rows = _pointwise_rows(member, asked=bool(pointwise)) if wanted else None
+    objective = member.system.objective
+    solution = solve(constraints, objective, rows) if begun is None else solve_from(constraints, objective, rows, begun)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = (
         grounds.uses,

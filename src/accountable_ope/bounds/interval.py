@@ -398,7 +398,8 @@ class Interval:
     def breakdown(self, rows: bool = True) -> Breakdown | None:
         """What the width is made of, and which declaration or how many rows would narrow it: the same rows bounded again.
 
-        Takes about ten times as long as the interval itself. None where there is no interval, and for an average reward.
+        Takes a few times as long as the interval itself: each goes on from where its bound ended. None where there is no
+        interval, and for an average reward.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -109,7 +110,7 @@ def bound(
     radii: LadderOptions = LadderOptions(),
     decision: DecisionOptions = DecisionOptions(),
     explain: Annotated[
-        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it: about ten more bounds.")
+        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it; takes a few times as long.")
     ] = False,
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     certificate: Annotated[
@@ -171,7 +172,13 @@ def bound(
                 intervals = first_answers(
                     asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
                 )
-                repeat = _repeat(data, problem, declared, first, radii, propensities=propensities, pointwise=pointwise)
+                flags = [
+                    *(["--propensities"] if propensities else []),
+                    *([] if pointwise is None else ["--pointwise" if pointwise else "--pointwise=false"]),
+                    *(["--single-precision"] if choice.single_precision else []),
+                    *(["--explain"] if explain else []),
+                ]
+                repeat = _repeat(data, (problem, declared, decision), first, radii, flags)
             else:
                 intervals = bound_ladder(
                     asked,
@@ -186,7 +193,7 @@ def bound(
                 )
         phase("checking, and what the width is made of" if explain else "checking")
         ruling = decision.decide(intervals[-1])
-        said = Said.of(intervals[-1], ruling, explain=explain)
+        said = Said.of(intervals[-1], ruling, explain=explain, names=inputs.file.columns.states)
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if certificate is not None:
         intervals[0].save(certificate)
@@ -207,26 +214,19 @@ def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, sta
     return recipe
 
 
-def _repeat(
-    data: Path,
-    problem: ProblemOptions,
-    declared: Declarations,
-    first: FirstAnswerOptions,
-    radii: LadderOptions,
-    *,
-    propensities: bool,
-    pointwise: bool | None,
-) -> str:
-    """The whole command that gives the same answer."""
-    words = ["aope", "bound", str(data), *spelled(problem), *spelled(declared)]
+def _repeat(data: Path, options: Sequence[object], first: FirstAnswerOptions, radii: LadderOptions, flags: Sequence[str]) -> str:
+    """The whole command that gives the same answer; where it is written to is not part of it.
+
+    options: records that are spelled as they are. flags: words of the others.
+    """
+    words = ["aope", "bound", str(data), *(word for each in options for word in spelled(each))]
     saved = first.save_choice or first.choice
     within = WITHIN if first.within is None else first.within
-    words += ["--within", f"{within:g}"] if saved is None else ["--choice", str(saved)]
-    words += ["--propensities"] if propensities else []
-    words += [] if pointwise is None else ["--pointwise" if pointwise else "--no-pointwise"]
+    words += ["--within", f"{within:.12g}"] if saved is None else ["--choice", str(saved)]
+    words += flags
     for name in radii.names:
         words += ["--radius", name]
-    return shlex.join([*words, "--delta", f"{radii.delta:g}"])
+    return shlex.join([*words, "--delta", f"{radii.delta:.12g}"])
 
 
 def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share: float) -> tuple[ClassOptions, Inputs, Choice]:

@@ -19,7 +19,7 @@ from ..classes.function_class import Features
 from ..classes.rkhs import KernelSections
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
-from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames
+from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames, did_you_mean
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
@@ -384,14 +384,16 @@ def parse_columns(words: Sequence[str]) -> ColumnNames:
     """'state=age,dose', 'episode=patient' -> the columns of each."""
     found: dict[str, tuple[str, ...]] = {}
     for word in words:
-        meaning, equals, names = word.partition("=")
-        if not equals or not meaning or not all(names.split(",")):
+        meaning, equals, listed = word.partition("=")
+        meaning, names = meaning.strip(), tuple(name.strip() for name in listed.split(","))
+        if not equals or not meaning or not all(names):
             raise InvalidInput(f"--column must say which column is which, such as state=age,dose. Got {word!r}.")
         if meaning not in (*LOG, *STARTS, *SHOWS_ORDER):
-            raise InvalidInput(f"--column must name one of {', '.join(dict.fromkeys((*LOG, *STARTS)))}. Got {meaning!r}.")
+            known = tuple(dict.fromkeys((*LOG, *STARTS)))
+            raise InvalidInput(f"--column must name one of {', '.join(known)}. Got {meaning!r}.{did_you_mean(meaning, known)}")
         if meaning in found:
             raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")
-        found[meaning] = tuple(names.split(","))
+        found[meaning] = names
     return found
 
 

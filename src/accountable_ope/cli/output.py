@@ -135,15 +135,17 @@ def show(
         document = first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {})
         print_json(document | ({} if repeat is None else {"repeat": repeat}))
     else:
-        print_said(console(), first)
-        print_ladder(console(), intervals, truth, to_beat)
+        print_said(console(), first, intervals[-1].doubts)
+        print_ladder(console(), intervals, truth, to_beat, doubts=False, names=columns[0].states if columns else ())
         print_recipe(console(), intervals[-1].recipe, repeat)
         print_columns(console(), columns)
     if report is not None:
         recipe = intervals[-1].recipe
         remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
         remarks += [sentence for each in columns for sentence in each.sentences()]
-        write_text(report, report_html(intervals, data, title, truth, to_beat, remarks, first.verdict))
+        names = columns[0].states if columns else ()
+        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names)
+        write_text(report, page)
         note(f"Report: {report}")
 
 

@@ -85,8 +85,8 @@ def sensitivity(
         print_json(said.document() | ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
     else:
         terminal = console()
-        print_said(terminal, said)
-        print_ladder(terminal, [made.baseline])
+        print_said(terminal, said, made.baseline.doubts)
+        print_ladder(terminal, [made.baseline], doubts=False)
         print_sensitivity(terminal, curves, least, flips, rows)
         print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))

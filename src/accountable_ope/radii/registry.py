@@ -200,7 +200,7 @@ class RadiusRule:
             cut = choose_cut(CutQuestion(member.system, member.kernel, prior, delta - share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None)
+            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None and plan.room)
             weighed = replace(mixture, delta=delta - share)
             found.append(cut_evidence(sums, cut, weighed, member.residual_gap))
         return Grounds(
