@@ -189,16 +189,36 @@ def test_half_of_the_next_states(tmp_path: Path) -> None:
         aope.load_transitions(path, columns={"state": ["x", "y"]})
 
 
+def with_steps(folder: Path, *steps: float) -> Path:
+    """The lines with a column of steps."""
+    return write(folder, f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], steps, strict=True)))
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
-    [((0, 1, 0, 3, 1), "from 1 in row 1 .line 3. to 3 in row 3 .line 5.: a row is missing"), ((1, 0, 0, 2, 1), "sort the rows")],
+    [
+        ((0, 1, 0, 3, 1), "In episode a `step` goes from 1 in row 1 .line 3. to 3 in row 3 .line 5.: rows are missing"),
+        ((0, 2, 0, 4, 2), "In episode a `step` goes from 0 in row 0 .line 2. to 2 in row 1 .line 3.: rows are missing"),
+        ((1, 0, 0, 2, 1), "sort the rows"),
+        ((0, 0, 0, 1, 1), "In episode a `step` goes from 0 in row 0 .line 2. to 0 in row 1 .line 3.: sort the rows"),
+        ((0, 0.5, 0, 1, 0.5), "steps are counted by 1"),
+        ((0, 1, 1, 2, 2), "Episode a begins with 0 in row 0 .line 2., episode b with 1 in row 2 .line 4.: its first rows are"),
+        ((1, 2, 0, 3, 1), "Episode b begins with 0 in row 2 .line 4., episode a with 1 in row 0 .line 2.: its first rows are"),
+    ],
 )
-def test_steps_that_show_a_gap_or_another_order(tmp_path: Path, steps: tuple[int, ...], message: str) -> None:
-    lines = [f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], steps, strict=True))]
-    with pytest.raises(aope.InvalidFile, match=f"`step` goes {message}" if "from" in message else message):
-        aope.load_transitions(write(tmp_path, *lines), columns=NAMES)
-    good = [f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], (5, 6, 0, 7, 1), strict=True))]
-    assert len(aope.load_transitions(write(tmp_path, *good), columns=NAMES)) == 4
+def test_steps_that_show_a_gap_or_another_order(tmp_path: Path, steps: tuple[float, ...], message: str) -> None:
+    with pytest.raises(aope.InvalidFile, match=message):
+        aope.load_transitions(with_steps(tmp_path, *steps), columns=NAMES)
+
+
+@pytest.mark.parametrize("steps", [(0, 1, 0, 2, 1), (1, 2, 1, 3, 2), (-1, 0, -1, 1, 0)])
+def test_steps_may_begin_anywhere_if_all_do(tmp_path: Path, steps: tuple[int, ...]) -> None:
+    assert len(aope.load_transitions(with_steps(tmp_path, *steps), columns=NAMES)) == 4
+
+
+def test_one_count_of_steps_over_all_episodes(tmp_path: Path) -> None:
+    lines = ["episode,state,action,reward,step", "0,1,0,0,7", "0,2,0,0,8", "1,3,0,0,9", "1,4,0,0,10"]
+    assert len(aope.load_transitions(write(tmp_path, *lines))) == 2
 
 
 def test_what_stands_behind_the_end_is_not_looked_at(tmp_path: Path) -> None:

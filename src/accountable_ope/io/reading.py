@@ -270,7 +270,7 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
             following.refuse_after_the_end(~_is_false(flags, len(table)), name, table.row)
     steps = table.numbers(STEP)
     if steps is not None:
-        following.refuse_steps(steps[:, 0], table.row)
+        following.refuse_steps(steps[:, 0], labels, table.row)
     for name in TIMES:
         times = table.times(name)
         if times is not None:
