@@ -155,6 +155,7 @@ CASES = {
     "random rewards": case(reward_noise=True),
     "value range": case(value_range=(0.0, 2.0)),
     "terminal": case("terminates", terminates=True),
+    "cut off": case("cut-off", data=DATA.rows(slice(0, None)).having_left_out(4)),
     "paid at the end": case("terminates", "terminal-reward", terminal_reward=True, data=UNPAID),
     "horizon": case("terminates", "horizon", horizon=11),
     "one step": case("one-step-range", one_step_range=0.1),
@@ -255,7 +256,7 @@ def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Cal
 
 
 OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
-FEW = ("plain", "random rewards", "terminal", "sample", "earlier rows", "cut", "propensities")
+FEW = ("plain", "random rewards", "terminal", "cut off", "sample", "earlier rows", "cut", "propensities")
 ASYMPTOTIC = tuple(
     name for name in OF_A_PROBLEM if CASES[name].radius == "azuma" and name not in ("misfit", "earlier rows", "relative norm")
 )
@@ -361,6 +362,7 @@ OTHERS = {
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
     ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
     ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),
+    ("bound_average_reward", "cut off"): (average("cut off", "azuma", norm_bound=1.0), {"norm", "cut-off"}),
     ("bound_average_reward", "no cut"): (average(radius="empirical-bernstein", norm_bound=1.0), {"norm"}),
     ("bound_average_reward", "wild"): (average(radius="wild", norm_bound=1.0), {"norm", "asymptotic"}),
     ("bound_average_reward", "symmetric"): (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,26 @@ def test_an_episode_of_which_nothing_would_be_left(tmp_path: Path) -> None:
         read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,no,1"), columns=NAMES)
     ended = read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,yes,1"), columns=NAMES)
     assert len(ended.data) == 5
+
+
+def test_last_rows_that_were_left_out_are_a_premise(tmp_path: Path) -> None:
+    """Not only a remark: the guarantee rests on why the episodes were cut off, and a certificate says so."""
+    rng = np.random.default_rng(0)
+    rows = [f"{e},{rng.normal():.3f},{int(rng.integers(2))},{rng.random():.3f}" for e in range(6) for _ in range(5)]
+    data = aope.load_transitions(write(tmp_path, "episode,state,action,reward", *rows))
+    assert data.left_out == 6 == data.split(0.5)[1].left_out
+    policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), norm_bound=1.0)
+    problem = aope.Problem(data, aope.StartStates([0.0]), policy, facts)
+    interval = aope.bound_value(problem, features=aope.RandomFourier(3), kernel=aope.Gaussian(1.0), radius="azuma")
+    said = [each for each in interval.premises if each.name == "cut-off"]
+    assert len(said) == 1 and "Last rows of episodes that went on (6)" in said[0].text and interval.check()
+    assert aope.verify(interval, data=data, starts=problem.starts, policy=policy).valid
+    forged = replace(
+        interval,
+        premises=tuple(each for each in interval.premises if each.name != "cut-off"),
+        setting=replace(interval.setting, circumstances=replace(interval.setting.circumstances, left_out=0)),
+    )
+    assert forged.check()  # nothing but the log tells
+    message = aope.verify(forged, data=data, starts=problem.starts, policy=policy).message
+    assert message == "Not proved: rows of the log were left out, and the certificate does not say so."

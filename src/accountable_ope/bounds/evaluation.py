@@ -181,6 +181,7 @@ class Evaluation:
                 coefficient_variance=coefficient_variance,
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
                 propensities=problem.propensities,
+                left_out=problem.data.left_out,
             ),
             steps=Asked.of(problem).steps,
         )

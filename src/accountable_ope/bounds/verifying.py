@@ -152,6 +152,8 @@ def _against_data(
         return "the data are others than those of the certificate"
     if starts is not None and record.average is None and starts.sha256 != record.data.starts:
         return "the start states are others than those of the certificate"
+    if data.left_out > record.setting.left_out:
+        return "rows of the log were left out, and the certificate does not say so"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:

@@ -249,7 +249,8 @@ def _log(table: Table) -> TransitionFile:
     following.refuse_lost(kept, data.episodes, table.row)
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
-    return TransitionFile(data.rows(kept), at_state, at_next, q, next_q, table.columns, given.by_action)
+    used = data.rows(kept).having_left_out(int((~kept).sum()))
+    return TransitionFile(used, at_state, at_next, q, next_q, table.columns, given.by_action)
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
@@ -285,7 +286,7 @@ def _say_formed(table: Table, data: Transitions, kept: BoolArray) -> None:
         all_of_them = ": no row is terminated" if not data.terminated.any() else ""
         rows, episodes = (plural(dropped, "row", "rows"), plural(dropped, "an episode that goes", "episodes that go"))
         table.remark(
-            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is assumed that where "
+            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is a premise that where "
             "the log ends does not depend on what would have come next"
         )
 

@@ -190,7 +190,17 @@ class Transitions:
             kept[index] = True
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
-        return found
+        return found.having_left_out(self.left_out)
+
+    @property
+    def left_out(self) -> int:
+        """How many rows of the log are not among these since their next states were not logged: last ones of episodes."""
+        return int(self.__dict__.get("_left_out", 0))
+
+    def having_left_out(self, rows: int) -> Transitions:
+        """These rows, of a log of which so many others were left out; said once, where next states are formed."""
+        self.__dict__["_left_out"] = rows
+        return self
 
     @property
     def headless(self) -> BoolArray:

@@ -100,7 +100,7 @@ BEFORE_THE_DATA = Choice()
 class Asked:
     """What premises say of a problem: its assumptions, what follows from them, and how exactly policy and start are known.
 
-    steps: what was declared of single steps.
+    steps: what was declared of single steps. left_out: last rows of episodes whose next states were not logged.
     """
 
     assumptions: Assumptions
@@ -110,6 +110,7 @@ class Asked:
     start_is_exact: bool
     rows: int
     steps: tuple[Statement, ...] = ()
+    left_out: int = 0
 
     @classmethod
     def of(cls, problem: Problem) -> Asked:
@@ -117,7 +118,8 @@ class Asked:
         exact, start = problem.policy.exact, problem.start_is_exact
         known = problem.row_ranges.premises() if problem.knowledge.given else ()
         steps = tuple(premise(each.name, each.text) for each in known)
-        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, len(problem.data), steps)
+        rows, left_out = len(problem.data), problem.data.left_out
+        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, rows, steps, left_out)
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ def value_premises(
         premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
     ]
     premises += ending_premises(problem)
+    premises += left_out_premises(problem.left_out)
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
@@ -202,6 +205,17 @@ def ending_premises(problem: Asked) -> list[Statement]:
         return [*premises, premise("terminates", "Terminal states are worth 0.")]
     how = " (no row is terminated)." if facts.terminates is None else ", as declared."
     return [*premises, premise("endless", "No state is terminal" + how)]
+
+
+def left_out_premises(rows: int) -> list[Statement]:
+    """That rows without a next state, which were left out, are missing for no reason that their next states have a part in."""
+    if not rows:
+        return []
+    text = (
+        f"Last rows of episodes that went on ({rows}), whose next states the log does not hold, could be left out: where an "
+        "episode was cut off does not depend on the reward and the next state there."
+    )
+    return [premise("cut-off", text, ("rows", rows))]
 
 
 def cut_premises(cuts: Sequence[CutWords]) -> list[Statement]:
@@ -390,6 +404,7 @@ def average_premises(
     *,
     kernel: str,
     exact_policy: bool,
+    left_out: int = 0,
 ) -> tuple[Statement, ...]:
     """What an interval for an average reward rests on; spans: of the relative values, one per class."""
     found = [
@@ -399,6 +414,7 @@ def average_premises(
             "average",
             "The process goes on forever, and under the target policy its long-run average reward is the same from every state.",
         ),
+        *left_out_premises(left_out),
     ]
     if declared.value_span is not None:
         text = f"The relative value V of the target policy differs by at most {declared.value_span:g} between states."

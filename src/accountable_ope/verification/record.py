@@ -62,6 +62,7 @@ class Circumstances:
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
+    left_out:        how many last rows of episodes were left out, since the log does not hold their next states.
     """
 
     terminates: bool
@@ -78,6 +79,7 @@ class Circumstances:
     propensities: bool = False
     estimate_before: bool = False
     points_before: bool = True
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -247,7 +247,15 @@ def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges
     if record.average is not None:
         exact = setting.exact_policy
         spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in classes]
-        return average_premises(record.average, words, spans, classes[0].rule, kernel=record.kernel.text, exact_policy=exact)
+        return average_premises(
+            record.average,
+            words,
+            spans,
+            classes[0].rule,
+            kernel=record.kernel.text,
+            exact_policy=exact,
+            left_out=setting.left_out,
+        )
     asked = Asked(
         record.assumptions,
         ranges,
@@ -256,6 +264,7 @@ def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges
         setting.start_is_exact,
         record.data.rows,
         tuple(premise(each.name, each.text) for each in record.steps),
+        setting.left_out,
     )
     found = value_premises(
         asked,
