@@ -100,8 +100,8 @@ class Following:
                 what = "steps are counted by 1"
             raise InvalidInput(
                 f"Rows of an episode must follow each other without gaps. In episode {names[first]} `step` goes from "
-                f"{steps[first]:g} in {row(first)} to {steps[after]:g} in {row(after)}: {what}, or give columns of next states, or "
-                "ignore the column if it counts something else."
+                f"{steps[first]:g} in {row(first)} to {steps[after]:g} in {row(after)}: {what}, or give columns of next states, "
+                "or ignore the column if it counts something else."
             )
         begins = np.full(len(steps), True)
         begins[self.next_row[self.known]] = False
@@ -112,9 +112,9 @@ class Following:
             if steps[first] > steps[later]:
                 first, later = later, first
             raise InvalidInput(
-                f"All episodes must begin at the same `step`. Episode {names[first]} begins with {steps[first]:g} in {row(first)}, "
-                f"episode {names[later]} with {steps[later]:g} in {row(later)}: its first rows are missing, so that where it begins "
-                "is no start state. Leave such episodes out, or ignore the column if it counts something else."
+                f"All episodes must begin at the same `step`. Episode {names[first]} begins with {steps[first]:g} in "
+                f"{row(first)}, episode {names[later]} with {steps[later]:g} in {row(later)}: its first rows are missing, so "
+                "that it begins at no start state. Leave such episodes out, or ignore the column if it counts something else."
             )
 
 
