@@ -23,6 +23,7 @@ from .candidates import Mixture, Part, Workshop, name_of, trains_networks
 from .early import EarlyRows, early_rows
 from .early_fit import Judge
 from .judging import Judged, choose
+from .made_for import MadeFor
 from .overlap import largest_weight
 from .recipe import Ball, ClassKind, Recipe, action_set
 from .scaling import Scaling, scaling_of
@@ -53,7 +54,7 @@ def unseen(stage: str) -> Progress | None:
 def choose_recipe(
     problem: Problem,
     *,
-    within: float = WITHIN,
+    within: float | None = None,
     neural: bool | None = None,
     candidates: Sequence[str] | None = None,
     given: QFunction | None = None,
@@ -68,8 +69,9 @@ def choose_recipe(
     ----------
     problem : Problem
         The question, of all rows; no norm bound may be declared, which would be one of another class.
-    within : float
-        How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values.
+    within : float, optional
+        How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values; 0.1 by
+        default. A table needs no fit: there it is not used, and `Recipe.statements` says so.
     neural : bool, optional
         Whether to train features; by default where torch is installed and there are rows enough.
     candidates : sequence of str, optional
@@ -100,7 +102,7 @@ def choose_recipe(
     >>> choose_recipe(problem, neural=False).norm_bound
     0.25
     """
-    positive(within, "within")
+    near = WITHIN if within is None else positive(within, "within")
     if problem.assumptions.norm_bound is not None:
         raise InvalidInput("`norm_bound` is of a class that was given: leave it out, or give `features` and `kernel`.")
     stage = stages or unseen
@@ -110,10 +112,10 @@ def choose_recipe(
     if not 0 < span < math.inf:
         raise InvalidInput(f"The range of values must be longer than 0 and finite to choose by. Its length is {span:g}.")
     if early.silent:
-        return _silent(early)
+        return replace(_silent(early), unused_within=within)
     table = _table(early)
     if table is not None:
-        return _recipe(early, ClassKind.TABLE, table)
+        return replace(_recipe(early, ClassKind.TABLE, table), unused_within=within)
     scaling = scaling_of(early.points, early.problem.policy)
     trains = trains_networks(early) if neural is None else neural
     workshop = Workshop(early, scaling, trains, given, stage("training features") if trains else None)
@@ -127,7 +129,7 @@ def choose_recipe(
     features = workshop.features(tried[best], judging=False)
     ridge = judge.ridge(_plain_system(early, workshop.features(tried[best], judging=True)))
     found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged, ridge=ridge)
-    return _around_a_fit(early, found, judge, within, span)
+    return _around_a_fit(early, found, judge, near, span)
 
 
 def _named(mixtures: tuple[Mixture, ...], names: Sequence[str] | None) -> tuple[Mixture, ...]:
@@ -179,6 +181,7 @@ def _recipe(early: EarlyRows, kind: ClassKind, features: FeatureMap, scaling: Sc
         earlier_rows=len(early.data),
         earlier_episodes=early.data.number_of_episodes,
         sha256=early.data.sha256,
+        made_for=MadeFor.of(early.problem, len(early.data)),
     )
 
 
