@@ -171,7 +171,10 @@ def bound(
                 intervals = first_answers(
                     asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
                 )
-                repeat = _repeat(data, problem, declared, first, radii, propensities=propensities, pointwise=pointwise)
+                fitted = recipe.ball is not None
+                repeat = _repeat(
+                    data, problem, declared, first, radii, fitted=fitted, propensities=propensities, pointwise=pointwise
+                )
             else:
                 intervals = bound_ladder(
                     asked,
@@ -200,7 +203,7 @@ def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, sta
     """What the earliest rows choose, saved where that was asked for."""
     for name in radii.names:
         radius_rule(name)  # refused before the work of choosing
-    recipe = choose_recipe(asked, within=WITHIN if first.within is None else first.within, stages=stages)
+    recipe = choose_recipe(asked, within=first.within, stages=stages)
     if first.save_choice is not None:
         save_recipe(recipe, first.save_choice)
         note(f"Choice: {first.save_choice}")
@@ -214,14 +217,18 @@ def _repeat(
     first: FirstAnswerOptions,
     radii: LadderOptions,
     *,
+    fitted: bool,
     propensities: bool,
     pointwise: bool | None,
 ) -> str:
-    """The whole command that gives the same answer."""
+    """The whole command that gives the same answer; fitted: the class lies around a fit, of which something is asserted."""
     words = ["aope", "bound", str(data), *spelled(problem), *spelled(declared)]
     saved = first.save_choice or first.choice
     within = WITHIN if first.within is None else first.within
-    words += ["--within", f"{within:g}"] if saved is None else ["--choice", str(saved)]
+    if saved is not None:
+        words += ["--choice", str(saved)]
+    elif fitted or first.within is not None:
+        words += ["--within", f"{within:g}"]
     words += ["--propensities"] if propensities else []
     words += [] if pointwise is None else ["--pointwise" if pointwise else "--no-pointwise"]
     for name in radii.names:
