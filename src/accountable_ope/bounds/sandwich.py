@@ -190,7 +190,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         of_starts = _start_error(problem, evaluation.classes[0], theta)
         # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
         standard_error = math.hypot(of_rows, of_starts)
-        estimate = float(system.objective @ theta)
+        estimate = system.offset + float(system.objective @ theta)
         reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
     lower, upper, outcome = clip(unclipped, ranges.value)

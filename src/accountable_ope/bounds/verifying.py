@@ -35,7 +35,7 @@ from ..verification.record import Circumstances, ClassRecord, CutRecord, Record,
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
-from .evaluation import Evaluation, evaluate
+from .evaluation import Around, Evaluation, evaluation_from
 from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
@@ -182,7 +182,8 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
-        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate, chosen=when)
+        reference = max((part.reference for part in record.classes), key=abs)
+        evaluation = evaluation_from(problem, chosen, classes, Around(estimate, reference, when))
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
         except InvalidInput:  # assumptions that these data contradict
@@ -223,7 +224,8 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
     unseen = None if system.remainder is None else (system.remainder.objective, system.remainder.box)
     pairs: dict[str, tuple[ArrayLike, ArrayLike]] = {
         "the objective": (part.objective, system.objective),
-        "the anchor": (part.offset, system.offset),
+        "the anchor": (part.offset - part.reference, system.offset - system.reference),
+        "the reference": (part.reference, system.reference),
         "the norm": (part.penalized, system.penalized),
         "the value box": (part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),

@@ -108,7 +108,7 @@ def choose_recipe(
     stage = stages or unseen
     stage("splitting")
     early = early_rows(problem)
-    span = early.problem.ranges.span
+    span = early.asked.ranges.span
     if not 0 < span < math.inf:
         raise InvalidInput(f"The range of values must be longer than 0 and finite to choose by. Its length is {span:g}.")
     if early.silent:
@@ -123,12 +123,13 @@ def choose_recipe(
     workshop.train(tried)
     judge = Judge.of(scaling.kernel(), early.points, workshop.first)
     stage("comparing classes")
-    judged = choose([_judged(workshop, judge, each, span) for each in tried])
+    judged = choose([_judged(workshop, judge, each) for each in tried])
     best = next(index for index, each in enumerate(judged) if each.chosen)
     stage("fitting")
     features = workshop.features(tried[best], judging=False)
     ridge = judge.ridge(_plain_system(early, workshop.features(tried[best], judging=True)))
-    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged, ridge=ridge)
+    listed = tuple(each.times(early.units.size**2) for each in judged)
+    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=listed, ridge=ridge)
     return _around_a_fit(early, found, judge, near, span)
 
 
@@ -152,16 +153,17 @@ def _kind(mixture: Mixture) -> ClassKind:
     return kinds.get(mixture[0], ClassKind.FOURIER)
 
 
-def _judged(workshop: Workshop, judge: Judge, mixture: Mixture, span: float) -> Judged:
+def _judged(workshop: Workshop, judge: Judge, mixture: Mixture) -> Judged:
     features = workshop.features(mixture, judging=True)
     found = judge.held_out(_plain_system(workshop.early, features))
-    return Judged.of(name_of(mixture), features.dimension, found, judge, span)
+    return Judged.of(name_of(mixture), features.dimension, found, judge, workshop.early.problem.ranges.span)
 
 
 def _around_a_fit(early: EarlyRows, found: Recipe, judge: Judge, within: float, span: float) -> Recipe:
     white = whiten(found.features, early.points)
     system, pointed = _system(early, white)
-    theta = judge.fit(_plain_system(early, found.features), found.ridge)
+    theta = early.units.size * judge.fit(_plain_system(early, found.features), found.ridge)
+    theta[-1] += early.units.reference  # the constant; every class that is tried has one
     overlap = largest_weight(system, found.kernel) if pointed else math.nan
     enlarged = max(1.0, overlap / POOR_OVERLAP) if pointed else 1.0
     return replace(
@@ -180,8 +182,8 @@ def _recipe(early: EarlyRows, kind: ClassKind, features: FeatureMap, scaling: Sc
         features=features,
         earlier_rows=len(early.data),
         earlier_episodes=early.data.number_of_episodes,
-        sha256=early.data.sha256,
-        made_for=MadeFor.of(early.problem, len(early.data)),
+        sha256=early.asked.data.sha256,
+        made_for=MadeFor.of(early.asked, len(early.data)),
     )
 
 

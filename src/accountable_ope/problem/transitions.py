@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -191,6 +192,14 @@ class Transitions:
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
         return found.having_left_out(self.left_out)
+
+    def paying(self, rewards: FloatArray) -> Transitions:
+        """The same rows with other rewards, such as the same ones in other units."""
+        found = copy(self)
+        object.__setattr__(found, "rewards", frozen(rewards))
+        for name in ("sha256", "reward_conflict"):
+            found.__dict__.pop(name, None)
+        return found
 
     @property
     def left_out(self) -> int:

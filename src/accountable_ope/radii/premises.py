@@ -136,6 +136,7 @@ class ClassWords:
 
     rest: the kernel of the RKHS in which what its features miss has a norm of its own; empty: there is no such part.
     planned: whether rates and weights were fixed for other assumptions, or for several.
+    reference: the constant from which values are counted, where all of them are far from 0.
     """
 
     features: str
@@ -146,6 +147,7 @@ class ClassWords:
     kind: str = ""
     rest: str = ""
     planned: bool = False
+    reference: float = 0.0
 
 
 def value_premises(
@@ -303,17 +305,21 @@ def _rewards(reward_range: tuple[float, float], *, noise: bool) -> Statement:
     return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {how}", ("low", low), ("high", high))
 
 
-def counted_norm(dimension: int, ranges: ValueRanges) -> float:
-    """Coefficients up to this norm enter the rounding slack: sqrt(m) times the largest value, enough for one-hot features."""
-    return math.sqrt(dimension) * max(map(abs, ranges.value))
+def counted_norm(dimension: int, ranges: ValueRanges, reference: float = 0.0) -> float:
+    """Coefficients up to this norm enter the rounding slack: sqrt(m) times the largest value, enough for one-hot features.
+
+    reference: from where values are counted.
+    """
+    return math.sqrt(dimension) * ranges.largest_from(reference)
 
 
 def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassWords]) -> list[Statement]:
     """Where the norm bound allows larger coefficients than rounding is counted for, that they are not that large."""
-    counted = max(counted_norm(part.dimension, ranges) for part in parts)
+    counted, reference = max((counted_norm(part.dimension, ranges, part.reference), part.reference) for part in parts)
     if isinstance(facts.norm_bound, float) and facts.norm_bound <= counted:
         return []
-    text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."
+    size = f"distance of a value from {reference:.9g}" if reference else "value"
+    text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest {size}."
     return [premise("rounding", text, ("norm", counted))]
 
 

@@ -244,6 +244,7 @@ class ClassRecord:
     inside:       where the loss is least within the ball, and the multiplier of the ball that proves it.
     unseen:       what the coordinates of an RKHS miss of the objective and at the box points, per unit of norm; null: nothing.
     rest:         which part has a norm of its own, the declared misfit_norm; null: one norm counts all.
+    reference:    the constant from which values are counted in sums, moments and boxes: the anchor there is less this constant.
     """
 
     description: Description
@@ -276,6 +277,7 @@ class ClassRecord:
     identification: float
     last_rate: float
     rest: RestRecord | None = None
+    reference: float = 0.0
 
 
 @dataclass(frozen=True)

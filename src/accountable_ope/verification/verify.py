@@ -30,6 +30,7 @@ from ..radii.registry import radius_rule
 from .balls import ball_radius
 from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
+from .dual import UNIT
 from .facts import ClassFacts
 from .ranges import relative_values
 from .record import FORMAT, VERSION, DeltaRecord, PremiseRecord, Record, Refuted
@@ -187,14 +188,18 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     """The hull of the classes, cut to the range of values, against what is reported."""
     assert proved.ranges is not None
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
-    size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
+    # Of numbers that are far from 0 the distance from where values are counted says how many digits they have.
+    references = {part.reference for part in record.classes}
+    reference = references.pop() if len(references) == 1 else 0.0
+    size = max(proved.ranges.largest_from(reference), high - low) if math.isfinite(high - low) else 1.0
+    last_digit = 4 * UNIT * abs(reference)
     for end, follows, sign, limit in zip(claimed, unclipped, (-1.0, 1.0), (-low, high), strict=True):
         if sign * end > limit and sign * follows > limit:
             # Beyond the range of values an end is cut to it: a wider claim is no other one, and huge numbers have fewer digits.
-            fits = end == follows or sign * end >= sign * follows - WIDER * (abs(follows) + size)
+            fits = end == follows or sign * end >= sign * follows - WIDER * (abs(follows - reference) + size)
             require(fits, f"an end before it is cut is {follows:.9g}, not {end:.9g}")
         else:
-            near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
+            near(end - reference, follows - reference, "an end before it is cut", absolute=TOLERANCE * size + last_digit)
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
