@@ -34,6 +34,7 @@ MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=10)
 LOGGED = with_propensities(DATA, MDP.behavior)
 UNPAID = aope.Transitions(DATA.states, DATA.actions, np.zeros(len(DATA)), DATA.next_states, episodes=DATA.episodes)
+RICH = DATA.paying(1e3 + DATA.rewards)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False)
 BOX = (np.full(2, -9.0), np.full(2, 9.0))
 KERNEL, FEATURES = aope.Gaussian(1.0), MDP.features()
@@ -162,6 +163,7 @@ CASES = {
     "one step, another radius": case(one_step_range=0.1, radius="hoeffding"),
     "one step that is no news": case(one_step_range=100.0),
     "no norm bound": case("rounding", norm_bound=None),
+    "no norm bound, far from 0": case("rounding", norm_bound=None, reward_range=(1e3, 1e3 + 1), data=RICH),
     "relative norm": case("rounding", norm_bound=aope.RelativeNorm(2.0)),
     "relative norm that counts": case("rounding", "asymptotic", norm_bound=aope.RelativeNorm(2.0), radius="wild"),
     "state box": case("state-box", *CUT, state_box=BOX, radius="certified"),

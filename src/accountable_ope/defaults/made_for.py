@@ -1,8 +1,8 @@
 """Which question a choice was made for, so that it is not taken for the answer to another one.
 
-Whatever earlier rows chose is fixed before the later ones, so that a bound with it holds at any discount and for any policy, if its
-premises do. But these premises are in units of the values of one question: a ball around a fit of Q at discount 0.9, or of another
-policy's Q, is no assertion that anybody made about this one.
+Whatever earlier rows chose is fixed before the later ones, so that a bound with it holds at any discount and for any policy, if
+its premises do. But these premises are in units of the values of one question: a ball around a fit of Q at discount 0.9, or of
+another policy's Q, is no assertion that anybody made about this one.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class ValueRanges:
         as small as their differences; from 0, squares of them lose the digits that tell them apart.
         """
         middle = 0.5 * (self.value[0] + self.value[1])
-        far = not terminates and math.isfinite(self.span) and abs(middle) > FAR * self.span
+        far = not terminates and 0 < self.span < math.inf and abs(middle) > FAR * self.span
         return middle if far else 0.0
 
     def largest_from(self, reference: float) -> float:
