@@ -83,6 +83,12 @@ class EarlyRows:
     units: Units
     later: Transitions
 
+    @classmethod
+    def of(cls, asked: Problem, later: Transitions) -> EarlyRows:
+        """The question in units of the range of its rewards."""
+        units = Units.of(asked)
+        return cls(units.counted(asked), asked, units, later)
+
     @property
     def data(self) -> Transitions:
         return self.problem.data
@@ -118,5 +124,4 @@ def early_rows(problem: Problem) -> EarlyRows:
     earlier, later = data.split(EARLY_SHARE)
     # The assumptions as they were declared: that a later row ends an episode is not known yet.
     asked = Problem(earlier, problem.starts, problem.policy, problem.assumptions)
-    units = Units.of(asked)
-    return EarlyRows(units.counted(asked), asked, units, later)
+    return EarlyRows.of(asked, later)
