@@ -287,7 +287,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
         in_rkhs,
-        tuple(name for name in OF_A_PROBLEM if name not in ("wild", "no norm bound") and "relative" not in name),
+        tuple(name for name in OF_A_PROBLEM if name != "wild" and "no norm" not in name and "relative" not in name),
     ),
     "bound_by_finite_features": (
         of_few_features,
