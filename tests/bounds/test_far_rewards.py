@@ -13,6 +13,7 @@ import accountable_ope as aope
 from accountable_ope.bounds import anderson_rubin_interval, sandwich_interval
 from accountable_ope.defaults import Recipe, choose_recipe
 from accountable_ope.environments import PlantedMDP, random_tabular
+from accountable_ope.problem.statements import range_text
 
 MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=6, length=40)
@@ -122,3 +123,13 @@ def test_a_choice_is_the_same_in_all_units_of_rewards(scale: float) -> None:
     points = moved(data).experience.points[:50]
     assert other.estimate.at_points(points) / scale == pytest.approx(plain.estimate.at_points(points), rel=close, abs=close)
     assert other.norm_bound / scale == pytest.approx(plain.norm_bound, rel=1e-12)
+
+
+def test_sentences_have_the_digits_that_tell_their_ends_apart() -> None:
+    assert range_text(0.0, 2.5) == "[0, 2.5]" and range_text(-1 / 3, 1e-7) == "[-0.333333, 1e-07]"
+    assert range_text(1e3, 1e3 + 1) == "[1000, 1001]" and range_text(1e6, 1e6 + 1) == "[1000000, 1000001]"
+    assert range_text(2.5e9, 2.5e9 + 2.5) == "[2500000000, 2500000002.5]" and range_text(np.nan, np.nan) == "[nan, nan]"
+    far = answer(table=True, shift=1e9)
+    said = {each.name: each.text for each in far.premises}
+    assert "[1000000000, 1000000001]" in said["rewards"] and "[2500000000, 2500000002.5]" in said["values"]
+    assert "lies in [250000000" in far.verify().message and repr(far).startswith("Interval([250000000")

@@ -12,7 +12,7 @@ from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, premise, remark
+from ..problem.statements import Guarantee, Statement, premise, range_text, remark
 from ..validation import whole
 from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
@@ -170,7 +170,7 @@ def value_premises(
     premises = [
         ORDER,
         reward_premise(facts),
-        premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
+        premise("values", f"Q and V of the target policy lie in {range_text(low, high)}, {why}.", ("low", low), ("high", high)),
     ]
     premises += ending_premises(problem)
     premises += left_out_premises(problem.left_out)
@@ -302,7 +302,7 @@ def reward_premise(facts: Assumptions) -> Statement:
 def _rewards(reward_range: tuple[float, float], *, noise: bool) -> Statement:
     low, high = reward_range
     how = "it may be random given (s, a)." if noise else "it is a function of (s, a)."
-    return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {how}", ("low", low), ("high", high))
+    return premise("rewards", f"Every reward lies in {range_text(low, high)}; {how}", ("low", low), ("high", high))
 
 
 def counted_norm(dimension: int, ranges: ValueRanges, reference: float = 0.0) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
-from ..problem.statements import Guarantee, Statement, Status, premise
+from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status
 from ..radii.no_cut import NoCut
 from ..radii.premises import (
@@ -229,11 +229,11 @@ def _sentence(record: Record, lower: float, upper: float) -> str:
         case "INCONSISTENT":
             return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
         case "VACUOUS":
-            return f"Proved, though it says nothing: the {what} lies in the range [{lower:.6g}, {upper:.6g}] of all values."
+            return f"Proved, though it says nothing: the {what} lies in the range {range_text(lower, upper)} of all values."
         case "DOUBTED":
-            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}, one of which is doubted."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}, one of which is doubted."
         case _:
-            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}."
 
 
 def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) -> None:
