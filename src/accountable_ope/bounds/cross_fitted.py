@@ -26,6 +26,7 @@ from ..radii.premises import (
     ending_premises,
     fixed_starts,
     kernel_premise,
+    left_out_premises,
     reward_premise,
 )
 from ..validation import IntArray, plural, probability_level, whole
@@ -304,6 +305,7 @@ def _premises(
         reward_premise(problem.assumptions),
         premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
         *ending_premises(Asked.of(problem)),
+        *left_out_premises(problem.data.left_out),
         premise("either", either, ("coordinates", coordinates)),
         premise("overlap", "The log visits, again and again, every kind of pair (s, a) that the target policy visits."),
         kernel_premise(repr(kernel)) if given else premise("kernel", looked, ("kernel", repr(kernel))),

@@ -91,6 +91,7 @@ def ends_of(
             listed=member.listed,
             objective=member.system.objective,
             moments=member.system.box_moments,
+            reference=member.system.reference,
             residuals=member.residuals,
             sums=grounds.sums,
             no_cut=grounds.no_cut,
@@ -156,11 +157,11 @@ def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float
 def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:
     """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j: Q and V lie in the value range.
 
-    The moments are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
+    The moments are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi; all values are counted from a reference.
     """
     moments, dimension = system.box_moments, system.dimension
     low, high = ranges.value
-    middle, half = 0.5 * (low + high), 0.5 * (high - low) + misfit
+    middle, half = 0.5 * (low + high) - system.reference, 0.5 * (high - low) + misfit
     if half == 0:
         return None
     phi, ones = slice(0, dimension), dimension
@@ -177,7 +178,7 @@ def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
 
     asked: refuse where that is so.
     """
-    low, high = member.ranges.value
+    low, high = (end - member.system.reference for end in member.ranges.value)
     if member.system.remainder is not None or not len(member.system.box_rows):
         if asked:
             raise InvalidInput(

@@ -60,6 +60,8 @@ class Basis:
         c0.
     moments : array
         Of the value box.
+    reference : float
+        The constant from which values are counted there.
     residuals : ResidualRange
         How large residuals can be.
     sums : RowSums
@@ -76,6 +78,7 @@ class Basis:
     residuals: ResidualRange
     sums: RowSums
     no_cut: NoCut | None = None
+    reference: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +165,17 @@ class ClassCertificates:
         kind = self.basis.description.kind
         rest = "" if self.constraints.rest is None else rest_kernel(self.basis.description)
         planned = self.basis.sums.planned_for is not None
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest, planned)
+        return ClassWords(
+            features=self.features,
+            norm_bound=self.norm_bound,
+            note=self.note,
+            dimension=self.statistic.dimension,
+            cut=self.cut,
+            kind=kind,
+            rest=rest,
+            planned=planned,
+            reference=self.basis.reference,
+        )
 
     @property
     def cut(self) -> CutWords | None:

@@ -87,6 +87,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         statistic=statistic_record(statistic),
         objective=basis.objective,
         offset=part.offset,
+        reference=basis.reference,
         penalized=constraints.penalized,
         moments=basis.moments,
         unseen=None if unseen is None else (unseen.objective, unseen.box),
@@ -178,7 +179,9 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     record, box = derived.facts.record, plain_box(derived.facts)
     facts = {
         "features": part.features == derived.facts.name,
-        "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
+        "offset": record.setting.anchored
+        or part.offset == (derived.facts.reference if record.average is None else record.average.middle),
+        "reference": reach.reference == derived.facts.reference,
         "missed": _close(part.missed, derived.added),
         "norm_bound": held.norm_bound == derived.facts.norm_bound,
         "rest": _rest(held) == (None if derived.facts.part.rest is None else derived.facts.rest_radius),

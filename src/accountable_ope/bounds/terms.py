@@ -41,7 +41,7 @@ class Terms:
 
     def averaged(self, origin: RowsOrigin) -> AveragedRecord:
         """Boxes over points by the anchor's values there in place of their limits, over rows by their targets."""
-        lowest = self._residuals.ranges.value[0] - self._residuals.assumptions.misfit
+        lowest = self._residuals.ranges.value[0] - self._residuals.reference - self._residuals.assumptions.misfit
         residual, m = origin.targets is not None, len(self._constraints.penalized)
         return AveragedRecord(
             features=origin.features[:, :m],

@@ -35,7 +35,7 @@ from ..verification.record import Circumstances, ClassRecord, CutRecord, Record,
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
-from .evaluation import Evaluation, evaluate
+from .evaluation import Around, Evaluation, evaluation_from
 from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
@@ -152,6 +152,8 @@ def _against_data(
         return "the data are others than those of the certificate"
     if starts is not None and record.average is None and starts.sha256 != record.data.starts:
         return "the start states are others than those of the certificate"
+    if data.left_out > record.setting.left_out:
+        return "rows of the log were left out, and the certificate does not say so"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:
@@ -180,7 +182,8 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
-        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate, chosen=when)
+        reference = max((part.reference for part in record.classes), key=abs)
+        evaluation = evaluation_from(problem, chosen, classes, Around(estimate, reference, when))
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
         except InvalidInput:  # assumptions that these data contradict
@@ -221,7 +224,8 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
     unseen = None if system.remainder is None else (system.remainder.objective, system.remainder.box)
     pairs: dict[str, tuple[ArrayLike, ArrayLike]] = {
         "the objective": (part.objective, system.objective),
-        "the anchor": (part.offset, system.offset),
+        "the anchor": (part.offset - part.reference, system.offset - system.reference),
+        "the reference": (part.reference, system.reference),
         "the norm": (part.penalized, system.penalized),
         "the value box": (part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),

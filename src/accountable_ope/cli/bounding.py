@@ -178,6 +178,8 @@ def bound(
                     *(["--single-precision"] if choice.single_precision else []),
                     *(["--explain"] if explain else []),
                 ]
+                if (recipe.ball is not None or first.within is not None) and first.save_choice is None and first.choice is None:
+                    flags += ["--within", f"{WITHIN if first.within is None else first.within:.12g}"]
                 repeat = _repeat(data, (problem, declared, decision), first, radii, flags)
             else:
                 intervals = bound_ladder(
@@ -207,7 +209,7 @@ def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, sta
     """What the earliest rows choose, saved where that was asked for."""
     for name in radii.names:
         radius_rule(name)  # refused before the work of choosing
-    recipe = choose_recipe(asked, within=WITHIN if first.within is None else first.within, stages=stages)
+    recipe = choose_recipe(asked, within=first.within, stages=stages)
     if first.save_choice is not None:
         save_recipe(recipe, first.save_choice)
         note(f"Choice: {first.save_choice}")
@@ -221,8 +223,7 @@ def _repeat(data: Path, options: Sequence[object], first: FirstAnswerOptions, ra
     """
     words = ["aope", "bound", str(data), *(word for each in options for word in spelled(each))]
     saved = first.save_choice or first.choice
-    within = WITHIN if first.within is None else first.within
-    words += ["--within", f"{within:.12g}"] if saved is None else ["--choice", str(saved)]
+    words += [] if saved is None else ["--choice", str(saved)]
     words += flags
     for name in radii.names:
         words += ["--radius", name]

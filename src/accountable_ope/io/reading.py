@@ -269,7 +269,8 @@ def _log(table: Table) -> TransitionFile:
     following.refuse_lost(kept, data.episodes, table.row)
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
-    return TransitionFile(data.rows(kept), at_state, at_next, q, next_q, table.columns, given.by_action, np.flatnonzero(kept))
+    used = data.rows(kept).having_left_out(int((~kept).sum()))
+    return TransitionFile(used, at_state, at_next, q, next_q, table.columns, given.by_action, np.flatnonzero(kept))
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
@@ -290,7 +291,7 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
             following.refuse_after_the_end(~_is_false(flags, len(table)), name, table.row)
     steps = table.numbers(STEP)
     if steps is not None:
-        following.refuse_steps(steps[:, 0], table.row)
+        following.refuse_steps(steps[:, 0], labels, table.row)
     for name in TIMES:
         times = table.times(name)
         if times is not None:
@@ -305,7 +306,7 @@ def _say_formed(table: Table, data: Transitions, kept: BoolArray) -> None:
         all_of_them = ": no row is terminated" if not data.terminated.any() else ""
         rows, episodes = (plural(dropped, "row", "rows"), plural(dropped, "an episode that goes", "episodes that go"))
         table.remark(
-            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is assumed that where "
+            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is a premise that where "
             "the log ends does not depend on what would have come next"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -189,7 +190,25 @@ class Transitions:
             kept[index] = True
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
+        return found.having_left_out(self.left_out)
+
+    def paying(self, rewards: FloatArray) -> Transitions:
+        """The same rows with other rewards, such as the same ones in other units."""
+        found = copy(self)
+        object.__setattr__(found, "rewards", frozen(rewards))
+        for name in ("sha256", "reward_conflict"):
+            found.__dict__.pop(name, None)
         return found
+
+    @property
+    def left_out(self) -> int:
+        """How many rows of the log are not among these since their next states were not logged: last ones of episodes."""
+        return int(self.__dict__.get("_left_out", 0))
+
+    def having_left_out(self, rows: int) -> Transitions:
+        """These rows, of a log of which so many others were left out; said once, where next states are formed."""
+        self.__dict__["_left_out"] = rows
+        return self
 
     @property
     def headless(self) -> BoolArray:

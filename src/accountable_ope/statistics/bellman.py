@@ -58,6 +58,9 @@ class BellmanSystem:
         Factors u_i of the rows in the statistic: that of the kernel u(x) K(x, y) u(y). None: 1.
     rest : Rest or None
         Which coefficients are of a part with a norm of its own; None: one norm counts all.
+    reference : float
+        A constant c from which values are counted: v and r are less (1 - discount) c, and `box_moments` and `box_rows` hold the
+        anchor less c. Without an anchor the class is c + theta'phi, which a free constant makes no other class.
     """
 
     points: FloatArray
@@ -74,6 +77,7 @@ class BellmanSystem:
     features: FeatureMap | None = None
     row_scale: FloatArray | None = None
     rest: Rest | None = None
+    reference: float = 0.0
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
@@ -97,7 +101,9 @@ class BellmanSystem:
 
 
 @checked
-def bellman_system(experience: Experience, features: Features, anchor: QColumns | None = None) -> BellmanSystem:
+def bellman_system(
+    experience: Experience, features: Features, anchor: QColumns | None = None, reference: float = 0.0
+) -> BellmanSystem:
     """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
 
     With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
@@ -109,7 +115,10 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     features : feature map or FunctionClass
         The class of Q functions.
     anchor : QColumns, optional
-        An existing Q around which the class lies.
+        An existing Q around which the class lies, counted from the reference.
+    reference : float
+        A constant from which values are counted (`ValueRanges.reference`); it needs rows that all go on, and is not used where
+        neither an anchor nor a constant of the class can hold it.
 
     Returns
     -------
@@ -138,11 +147,15 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     penalized = np.ones(here.shape[1], dtype=bool)
     if function_class.intercept:
         penalized[-1] = False
-    target, offset = data.rewards, 0.0
+    reference = reference if anchor is not None or function_class.intercept else 0.0
+    if reference and not live.all():
+        raise InvalidInput("`reference` is for processes that go on: a constant in every reward is none in values that end.")
+    rewards = data.rewards - (1 - discount) * reference if reference else data.rewards
+    target, offset = rewards, reference
     values: tuple[FloatArray | None, FloatArray | None, FloatArray | None] = (None, None, None)
     if anchor is not None:
-        target = data.rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
-        offset = float(starts.weights @ anchor.at_start)
+        target = rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
+        offset = reference + float(starts.weights @ anchor.at_start)
         values = (anchor.at_data, anchor.at_next[live], anchor.at_start)
     moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
     if live.any():
@@ -152,7 +165,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         points=experience.points,
         residuals=here - discount * after,
         target=target,
-        rewards=data.rewards,
+        rewards=rewards,
         objective=starts.weights @ start,
         penalized=penalized,
         box_moments=np.mean(moments, axis=0),
@@ -162,6 +175,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         remainder=columns.remainder,
         features=columns.features,
         rest=columns.rest,
+        reference=reference,
     )
 
 

@@ -21,7 +21,7 @@ def plain_box(facts: ClassFacts) -> Bound:
 def _value_box(facts: ClassFacts) -> Bound:
     moments, m = facts.part.moments, len(facts.part.penalized)
     low, high = facts.ranges.value
-    middle, half = 0.5 * (low + high), 0.5 * (high - low) + facts.misfit + facts.slack
+    middle, half = 0.5 * (low + high) - facts.reference, 0.5 * (high - low) + facts.misfit + facts.slack
     form = Form.of(moments[:m, :m], middle * moments[:m, m], middle**2)
     if len(moments) > m + 1:  # around an estimate
         constant = float(moments[m + 1, m + 1] - 2 * middle * moments[m, m + 1])
@@ -62,7 +62,8 @@ def _point_box(facts: ClassFacts, averaged: AveragedRecord) -> tuple[FloatArray,
         raise Refuted("a point has an offset, though the class is not around an estimate")
     if facts.part.unseen is not None or facts.record.average is not None or facts.larger is not None:
         raise Refuted("it bounds values point by point, though nothing bounds what its coordinates miss there")
-    return 0.5 * (low + high) - averaged.offsets, np.full(len(averaged.weights), 0.5 * (high - low) + facts.misfit)
+    middle = 0.5 * (low + high) - facts.reference
+    return middle - averaged.offsets, np.full(len(averaged.weights), 0.5 * (high - low) + facts.misfit)
 
 
 def _residual_box(facts: ClassFacts, averaged: AveragedRecord, known: Sequence[Known]) -> tuple[FloatArray, FloatArray]:
