@@ -262,7 +262,10 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     study.rows_needed(0.1, 2)
     missed = aope.SemiParametric(common["features"], aope.Gaussian(2.0), landmarks=5)
     wider = asked.assuming(replace(asked.assumptions, norm_bound=2.0, misfit_norm=1.0))
-    aope.study(wider, **{**azuma, "features": missed}).least_misfit_norm(0.5)
+    missing = aope.study(wider, **{**azuma, "features": missed})
+    missing.least_misfit_norm(0.5)
+    tried = missing.baseline.misfit_norms(0.5)
+    bounds.MisfitNorms(tried.curve, tried.least, tried.flip)
     question = aope.Question(mdp.starts, mdp.policy, asked.assumptions)
     setting = {"features": common["features"], "kernel": common["kernel"], "radius": "azuma-anytime", "planned": 100}
     monitor = aope.Monitor(question, **setting)

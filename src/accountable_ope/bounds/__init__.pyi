@@ -38,6 +38,7 @@ from .logging_policy import logged_value as logged_value
 from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport
+from .misfit_norms import MisfitNorms as MisfitNorms
 from .monitor import Monitor as Monitor
 from .sandwich import SandwichInterval as SandwichInterval
 from .sandwich import sandwich_interval as sandwich_interval

@@ -24,6 +24,7 @@ from ..problem.transitions import Transitions
 from ..report.document import Document, columns_document, ladder_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
+from .curves import print_misfit_norms
 from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .saying import Said, print_said
@@ -137,11 +138,14 @@ def show(
     else:
         print_said(console(), first)
         print_ladder(console(), intervals, truth, to_beat)
+        if first.misfit_norms is not None:
+            print_misfit_norms(console(), first.misfit_norms)
         print_recipe(console(), intervals[-1].recipe, repeat)
         print_columns(console(), columns)
     if report is not None:
         recipe = intervals[-1].recipe
         remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
+        remarks += [] if first.misfit_norms is None else [str(each) for each in first.misfit_norms.statements]
         remarks += [sentence for each in columns for sentence in each.sentences()]
         write_text(report, report_html(intervals, data, title, truth, to_beat, remarks, first.verdict))
         note(f"Report: {report}")
