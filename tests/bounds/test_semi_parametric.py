@@ -255,6 +255,36 @@ def test_is_proved_again_alone_and_from_the_data(radius):
     assert not aope.verify(found, **{**given, "features": SemiParametric(SOME, aope.Gaussian(1.0), 25)}).valid
 
 
+@pytest.mark.parametrize("rows", [100, 200, 400])
+@pytest.mark.parametrize("rho", [0.1, 1.0, 10.0, 1000.0])
+def test_a_radius_of_nothing_is_proved_again(rho, rows):
+    """Discount 0 and a reward that is a function of (s, a): what is left of the radius is rounding, counted in two ways."""
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), norm_bound=2.0, misfit_norm=rho, reward_noise=False)
+    problem = aope.Problem(data(rows), MDP.starts, MDP.policy, facts)
+    found = aope.bound_value(problem, features=SemiParametric(SOME, SPACE, None), kernel=KERNEL)
+    assert found.check(), found.verify().message
+
+
+@pytest.mark.parametrize("radius", ["azuma", "certified"])
+def test_a_radius_of_nothing_does_not_refute_what_is_true(radius):
+    """Mean rewards of a table at discount 0, with no room in either norm: rounding alone must not empty the set."""
+    mdp = random_tabular(states=6, actions=2, seed=3, discount=0.0)
+    table = softmax_table(np.random.default_rng(4).normal(size=(6, 2)), 1.0)
+    q = mdp.q_values(table).ravel()
+    theta = np.linalg.lstsq(np.eye(3)[np.repeat(np.arange(6), 2) // 2], q - q.mean(), rcond=None)[0]
+    g = q - q.mean() - np.eye(3)[np.repeat(np.arange(6), 2) // 2] @ theta
+    facts = aope.Assumptions(
+        discount=0.0, reward_range=(0, 1), norm_bound=float(np.linalg.norm(theta)), misfit_norm=float(np.linalg.norm(g)),
+        reward_noise=False,
+    )  # fmt: skip
+    for seed in range(5):
+        problem = aope.Problem(mdp.sample_iid(100, np.random.default_rng(seed)), mdp.starts(), mdp.policy(table), facts)
+        found = aope.bound_value(
+            problem, features=SemiParametric(Coarse(), aope.Tabular(), None), kernel=aope.Tabular(), radius=radius
+        )
+        assert found.outcome is aope.Status.OK and mdp.value(table) in found and found.check(), found.verify().message
+
+
 def test_a_file_makes_the_class_again(tmp_path):
     features = SemiParametric(aope.RandomFourier(3), SPACE, 8)
     problem = aope.Problem(data(), MDP.starts, MDP.policy, FACTS)

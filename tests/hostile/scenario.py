@@ -228,6 +228,8 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     ruling = interval.decide(0.5)
     interval.verdict(0.5)
     interval.breakdown(False)
+    interval.half_class()
+    bounds.HalfClass(2, 4, (0.0, 1.0), 0.1, 0.9, aope.Status.OK)
     bounds.Ruling(ruling.judgment, ruling.claim, 0.1, ruling.if_true, ruling.statement)
     bounds.Verdict("A sentence.", "", None, (), interval.advice)
     bounds.Companions(None, None, ())

@@ -31,6 +31,7 @@ from .findings import Parameter as Parameter
 from .findings import RowsNeeded as RowsNeeded
 from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
+from .half_class import HalfClass as HalfClass
 from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
 from .logging_policy import LoggedValue as LoggedValue

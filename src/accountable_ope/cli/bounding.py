@@ -24,6 +24,7 @@ from ..problem.policy import state_action_points
 from ..problem.problem import Experience, Problem
 from ..radii.premises import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
+from ..report.fragility import FRAGILITY_ROWS
 from .deciding import DecisionOptions, decision_code
 from .exits import DOUBTED
 from .inputs import Inputs, read_inputs
@@ -49,7 +50,6 @@ from .options import (
 )
 from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
-from .text import FRAGILITY_ROWS
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",

@@ -22,6 +22,7 @@ from ..io.files import place, same_file, whole_file
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..report.document import Document, columns_document, ladder_document
+from ..report.fragility import fragility_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
 from .curves import print_misfit_norms
@@ -134,6 +135,7 @@ def show(
     first = Said.of(intervals[-1]) if said is None else said
     if as_json:
         document = first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {})
+        document |= {"fragility": fragility_document(intervals[-1])}
         print_json(document | ({} if repeat is None else {"repeat": repeat}))
     else:
         print_said(console(), first)

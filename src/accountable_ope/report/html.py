@@ -14,6 +14,7 @@ from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..programs.constraint import Role
 from .comparison import comparison
+from .fragility import shown_fragility
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def report_html(
         comparison="" if to_beat is None else comparison(best, to_beat),
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
-        notes=tuple(_notes(intervals)),
+        notes=(*_notes(intervals), *(Note("DOUBT", "Fragile", sentence) for sentence in shown_fragility(best))),
         remarks=(*remarks, *map(str, best.remarks)),
         premises=tuple(map(str, best.premises)),
         checked=all(interval.check() for interval in intervals),
