@@ -166,12 +166,12 @@ def test_the_exact_program_of_a_constant_radius_lies_inside(landmarks):
 
 @pytest.mark.parametrize(("landmarks", "rho"), [(3, 0.1), (25, 0.3)])
 def test_no_member_of_the_class_that_the_event_allows_lies_outside(landmarks, rho):
-    """Walks within both balls, the value box and the event itself, ||S_n|| <= U(b, V_n), in many coordinates of the RKHS."""
+    """Walks within both balls, the value boxes and the event itself, ||S_n|| <= U(b, V_n), in many coordinates of the RKHS."""
     found = under(evaluation(landmarks), misfit_norm=rho).bound()
     whole = under(evaluation(40), misfit_norm=rho)
     part = whole.bound().certificates[0]
     feasible, evidence, k = part.constraints, part.constraints.evidence[0], part.constraints.rest.coordinates
-    b = feasible.range.over_ball(R)
+    b, points = feasible.range.over_ball(R), whole.systems[0].box_rows[:, :-1]
     steps = evidence.steps(b)
 
     def allowed(theta):
@@ -182,6 +182,7 @@ def test_no_member_of_the_class_that_the_event_allows_lies_outside(landmarks, rh
             inside
             and residuals.max() <= b
             and feasible.box.quadratic(theta) <= feasible.box.limit
+            and (np.abs(points @ theta - 1.25) <= 1.25).all()
             and evidence.squared(theta) <= evidence.bound(seen, evidence.variance(theta))
         )
 
@@ -219,10 +220,61 @@ def test_nested_in_both_norms():
 
 @pytest.mark.parametrize("radius", ["azuma", "empirical-bernstein"])
 def test_without_anything_missed_it_is_the_class_of_the_features(radius):
-    wider = under(evaluation(), misfit_norm=1e-6).bound(radius)
+    wider = under(evaluation(), misfit_norm=1e-6).bound(radius, pointwise=False)
     problem = aope.Problem(data(), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
     plain = aope.evaluate(problem, features=SOME, kernel=KERNEL).bound(radius, pointwise=False)
     assert np.allclose((wider.lower, wider.upper), (plain.lower, plain.upper), atol=2e-3 * plain.width)
+
+
+# Boxes at points
+
+
+@pytest.mark.parametrize("radius", ["azuma", "certified"])
+@pytest.mark.parametrize("landmarks", [3, 25])
+def test_boxes_at_points_never_widen_and_narrow_where_data_are_few(radius, landmarks):
+    for rho in (0.1, 1.0):
+        found = under(evaluation(landmarks), misfit_norm=rho)
+        plain, boxed = found.bound(radius, pointwise=False), found.bound(radius, pointwise=True)
+        slack = 2e-3 * plain.width
+        assert plain.lower - slack <= boxed.lower and boxed.upper <= plain.upper + slack
+        assert boxed.check(), boxed.verify().message
+    if landmarks == 25:
+        assert boxed.width < 0.99 * plain.width
+
+
+def test_what_is_missed_at_a_point_bounds_every_function_that_coordinates_miss():
+    """g orthogonal to the coordinates: K1(y, .) less its part in them, at any y, is as large as such a function can be there."""
+    found = evaluation(8)
+    system, k = found.systems[0], found.systems[0].rest.coordinates
+    rows, missed = system.box_rows, system.box_missed
+    assert missed.shape == (len(rows),) and (missed >= 0).all() and missed.max() > 1e-3
+    here = len(data())  # the first rows are at the data, where a section has the norm K1(x, x) = 1
+    assert np.allclose(missed[:here] ** 2 + (rows[:here, :k] ** 2).sum(axis=1), 1.0, atol=1e-9)
+    whole = evaluation(None)
+    unseen = whole.systems[0].box_missed
+    assert unseen[:here].max() < missed[:here].max()
+
+
+def test_a_whole_rkhs_has_them_when_asked():
+    problem = aope.Problem(data(), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
+    found = aope.evaluate(problem, features=aope.KernelSections(SPACE, 20), kernel=KERNEL)
+    plain, boxed = found.bound("azuma"), found.bound("azuma", pointwise=True)
+    assert boxed.check() and boxed.width <= plain.width * (1 + 1e-3)
+    given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": aope.KernelSections(SPACE, 20)}
+    assert aope.verify(boxed, **given).valid
+
+
+def test_less_missed_at_points_is_refused():
+    record = evaluation().bound("azuma", pointwise=True).record()
+    part = record.classes[0]
+    given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
+    assert part.rows and not part.rows[0].residual and aope.verify(record, **given).valid
+    for missed in (None, 0.5 * part.rows[0].missed, -part.rows[0].missed):
+        rows = (replace(part.rows[0], missed=missed), *part.rows[1:])
+        forged = with_part(record, rows=rows)
+        assert not verify_record(forged).valid or not aope.verify(forged, **given).valid
+    none = replace(part.rows[0], missed=None)
+    assert "does not say what its coordinates miss" in verify_record(with_part(record, rows=(none, *part.rows[1:]))).message
 
 
 def test_a_state_box_bounds_what_features_reach():
@@ -246,8 +298,9 @@ def test_around_an_estimate():
 
 
 @pytest.mark.parametrize("radius", ["hoeffding", "azuma", "azuma-anytime", "empirical-bernstein", "certified"])
-def test_is_proved_again_alone_and_from_the_data(radius):
-    found = evaluation().bound(radius)
+@pytest.mark.parametrize("pointwise", [None, True, False])
+def test_is_proved_again_alone_and_from_the_data(radius, pointwise):
+    found = evaluation().bound(radius, pointwise=pointwise)
     assert found.check(), found.verify().message
     given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
     assert aope.verify(found, **given).valid
@@ -424,7 +477,5 @@ def test_what_it_is_not_for():
         )
     with pytest.raises(aope.InvalidInput, match="SemiParametric depends on the rows"):
         aope.Monitor(question, features=features, kernel=KERNEL, radius="azuma-anytime", planned=100)
-    with pytest.raises(aope.InvalidInput, match="`pointwise` is not for KernelSections or SemiParametric"):
-        evaluation().bound(pointwise=True)
     with pytest.raises(aope.InvalidInput, match="`landmarks` must be"):
         SemiParametric(SOME, SPACE, 0)

@@ -91,6 +91,8 @@ class KnownBoxes:
                     ranges=None if steps.ranges is None else steps.ranges[rows],
                 )
                 box = replace(box, origin=origin)
+            elif self.origin.values is not None and self.origin.values.missed is not None:
+                box = replace(box, origin=replace(box.origin, missed=self.origin.values.missed[index[chosen]]))
             found.append(box)
             totals.append(total)
         return tuple(found), np.array(totals)
