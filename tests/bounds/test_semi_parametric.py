@@ -15,9 +15,14 @@ from scipy.stats import binom
 import accountable_ope as aope
 from accountable_ope.classes import SemiParametric, function_class
 from accountable_ope.environments import PlantedFeatures, PlantedMDP, random_tabular, softmax_table
+from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.policy import state_action_points
 from accountable_ope.programs.constraint import Role
 from accountable_ope.programs.envelope import Steps
+from accountable_ope.radii.cut import CutQuestion, choose_cut
+from accountable_ope.radii.no_cut import NoCut
 from accountable_ope.report.sensitivity_plot import sensitivity_figure
+from accountable_ope.statistics import bellman_residuals
 from accountable_ope.verification import verify_record
 from accountable_ope.verification.record import TermRecord
 
@@ -275,6 +280,88 @@ def test_less_missed_at_points_is_refused():
         assert not verify_record(forged).valid or not aope.verify(forged, **given).valid
     none = replace(part.rows[0], missed=None)
     assert "does not say what its coordinates miss" in verify_record(with_part(record, rows=(none, *part.rows[1:]))).message
+
+
+# The cut
+
+
+def cut_of(log: aope.Transitions):
+    """Weights as the radius chooses them."""
+    problem = aope.Problem(log, MDP.starts, MDP.policy, FACTS)
+    system = aope.evaluate(problem, features=SemiParametric(SOME, SPACE, 10), kernel=KERNEL).systems[0]
+    return choose_cut(CutQuestion(system.fixed_before, KERNEL, step_range=2.0, delta=0.05, norm_bound=R))
+
+
+def test_weights_of_the_cut_do_not_depend_on_later_rows():
+    """Rows from 300 on are others; coordinates of g change with them, and no weight before them does."""
+    log = data(400)
+    rewards, after = log.rewards.copy(), log.next_states.copy()
+    rewards[299:] = 1 - rewards[299:]
+    after[299:] += 0.3
+    states = log.states.copy()
+    states[300:] = 0.5 * states[300:]
+    other = aope.Transitions(states, log.actions, rewards, after)
+    first, second = cut_of(aope.Transitions(log.states, log.actions, log.rewards, log.next_states)), cut_of(other)
+    assert first.earlier == second.earlier < 300 and (first.kind, first.rate) == (second.kind, second.rate)
+    np.testing.assert_array_equal(first.weights[:300], second.weights[:300])
+    assert np.abs(first.weights[300:] - second.weights[300:]).max() > 1e-3
+
+
+def test_what_the_cut_misses_bounds_a_function_that_coordinates_do_not_hold():
+    """g = K1(y, .): its part in the coordinates is known, and what is left moves the weighted sum by no more than is counted."""
+    found = evaluation(8, 400)
+    system, cut = found.systems[0], cut_of(data(400))
+    sums, k = cut.sums(system), system.rest.coordinates
+    n = sums.count
+    for y in system.points[::37]:
+
+        def g(states, actions, y=y):
+            return block(SPACE, state_action_points(states, actions, MDP.policy), y[None])[:, 0]
+
+        whole = data(400).rewards - bellman_residuals(g, data(400), MDP.policy, 0.6)
+        inside = system.features.parts[0](y[None])[0]
+        left = whole - system.residuals[:, :k] @ inside
+        norm = math.sqrt(max(1 - float(inside @ inside), 0.0))
+        assert abs(float(cut.weights @ left)) / n <= norm * sums.missed[0] * (1 + 1e-6)
+        assert float(np.linalg.norm(cut.weights * left)) / n <= norm * sums.missed[1] * (1 + 1e-6)
+
+
+def test_the_cut_narrows_and_is_proved_again():
+    found = under(evaluation(25, 1000), misfit_norm=0.3)
+    cut = found.bound()
+    assert cut.certificates[0].cut is not None and "The cut has" in cut.remarks[0].text
+    with mock.patch("accountable_ope.bounds.evaluation.why_no_cut", return_value=NoCut.COORDINATES):
+        plain = found.bound()
+    assert plain.certificates[0].cut is None and not plain.check()  # nothing stands against it: the reason is not true
+    assert cut.width < 0.9 * plain.width and MDP.value in cut
+    given = {"data": data(1000), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
+    assert cut.check() and aope.verify(cut, **given).valid
+    record = cut.record()
+    sums = record.classes[0].sums
+    for missed in ((0.0, 0.0), (0.5 * sums.cut.missed[0], sums.cut.missed[1]), (-1.0, 0.0), (math.inf, 0.0)):
+        forged = with_part(record, sums=replace(sums, cut=replace(sums.cut, missed=missed)))
+        assert not verify_record(forged).valid or not aope.verify(forged, **given).valid
+
+
+def test_the_cut_of_features_alone_misses_nothing():
+    problem = aope.Problem(data(400), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
+    record = aope.bound_value(problem, features=SOME, kernel=KERNEL).record()
+    sums = record.classes[0].sums
+    assert sums.cut.missed == (0.0, 0.0)
+    forged = with_part(record, sums=replace(sums, cut=replace(sums.cut, missed=(0.1, 0.1))))
+    assert "what its cut misses" in verify_record(forged).message
+
+
+def test_covers_with_a_cut():
+    """At delta = .5, with no room in either norm, on rows that are enough for a cut."""
+    known, trials, covered = exact(), 12, 0
+    for seed in range(trials):
+        found = aope.bound_value(
+            known.problem(400, seed), features=SemiParametric(Coarse(), aope.Tabular()), kernel=aope.Tabular(), delta=0.5
+        )
+        assert found.certificates[0].cut is not None
+        covered += known.value in found
+    assert binom.cdf(covered, trials, 0.5) > 1e-3
 
 
 def test_a_state_box_bounds_what_features_reach():

@@ -319,7 +319,8 @@ def _rest(rest: Rest | RestRecord | None) -> tuple[float, ...]:
 def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
     if sums is None:
         return np.zeros(0)
-    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate]])
+    numbers = [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate, *sums.missed]
+    return np.concatenate([sums.total, sums.squares.ravel(), numbers])
 
 
 def _size(value: ArrayLike) -> float:

@@ -6,13 +6,14 @@ Z_i = phi(x_i) - discount E phi(s'_i, a') and v_i = r_i. A terminal next state i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, Remainder, Rest, as_class
+from ..classes.semi_parametric import SideBySide
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
@@ -80,6 +81,25 @@ class BellmanSystem:
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
+
+    @property
+    def fixed_before(self) -> BellmanSystem:
+        """The columns that no row had a part in choosing: the features alone, where a part of an RKHS follows what they miss."""
+        if self.rest is None:
+            return self
+        k, phi = self.rest.coordinates, self.features
+        return replace(
+            self,
+            residuals=self.residuals[:, k:],
+            objective=self.objective[k:],
+            penalized=self.penalized[k:],
+            box_moments=self.box_moments[k:, k:],
+            box_rows=self.box_rows[:, k:],
+            remainder=None,
+            features=phi.parts[-1] if isinstance(phi, SideBySide) else None,
+            rest=None,
+            box_missed=None,
+        )
 
     @property
     def dimension(self) -> int:
