@@ -57,7 +57,7 @@ def ends_of(
     """
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
     wanted = constraints.follows_variance if pointwise is None else pointwise
-    rows = _pointwise_rows(member, asked=bool(pointwise)) if wanted else None
+    rows = _pointwise_rows(member, constraints, asked=bool(pointwise)) if wanted else None
     objective = member.system.objective
     solution = solve(constraints, objective, rows) if begun is None else solve_from(constraints, objective, rows, begun)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
@@ -173,22 +173,23 @@ def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -
     return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
 
 
-def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
+def _pointwise_rows(member: Member, constraints: ConstraintSet, *, asked: bool) -> PointwiseRows | None:
     """low - misfit <= Q <= high + misfit at every kept point; None where nothing is known of values there.
 
-    asked: refuse where that is so.
+    Of Q = f'theta + g, g what coordinates miss, |g(y)| <= s tau(y) with s at most the norm bound, or that of what features miss:
+    the box of f'theta is wider by this at every point. asked: refuse where nothing is known, and use it for a whole RKHS too.
     """
-    low, high = (end - member.system.reference for end in member.ranges.value)
-    if member.system.remainder is not None or not len(member.system.box_rows):
-        if asked:
-            raise InvalidInput(
-                "`pointwise` is not for KernelSections or SemiParametric: what coordinates miss differs from point to point."
-            )
+    system = member.system
+    low, high = (end - system.reference for end in member.ranges.value)
+    whole_rkhs = system.remainder is not None and member.rest is None
+    unknown = not len(system.box_rows) or (system.remainder is not None and system.box_missed is None)
+    if asked and unknown:
+        raise InvalidInput("`pointwise` is not for this class: what is known of its values differs from point to point.")
+    if unknown or (whole_rkhs and not asked) or not low < high:
         return None
-    if not low < high:
-        return None
-    features, anchor = member.system.box_rows[:, :-1], member.system.box_rows[:, -1]
-    return PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)
+    features, anchor = system.box_rows[:, :-1], system.box_rows[:, -1]
+    rows = PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)
+    return rows if system.box_missed is None else rows.with_room(system.box_missed, constraints.hidden)
 
 
 def single_threaded() -> threadpool_limits:

@@ -136,7 +136,8 @@ def _rows_record(part: ClassCertificates) -> RowsRecord:
     sums, cut = part.basis.sums, part.basis.sums.cut
     record = None
     if cut is not None:
-        record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, cut.kind, cut.earlier, cut.rate)
+        chosen = (cut.kind, cut.earlier, cut.rate)
+        record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, *chosen, cut.missed)
     no_cut = None if part.basis.no_cut is None else part.basis.no_cut.name
     planned = None if sums.planned_for is None else PlanRecord(sums.planned_for.assumptions, sums.planned_for.delta)
     return RowsRecord(sums.log_determinant, sums.bootstrap, record, no_cut, planned, sums.largest_scaled)

@@ -303,8 +303,10 @@ def _farthest_row(part: ClassRecord, member: Member) -> float:
     steps, distance = step_rows(member), 0.0
     extra = [each for each in (steps.missed, steps.ranges) if each is not None]
     residuals = np.column_stack([steps.residuals, -steps.target, *extra])
+    missed = member.system.box_missed
+    values = member.system.box_rows if missed is None else np.column_stack([member.system.box_rows, missed])
     for averaged in part.rows:
-        rows = residuals if averaged.residual else member.system.box_rows
+        rows = residuals if averaged.residual else values
         given = [each for each in (averaged.missed, averaged.ranges) if each is not None]
         for point in np.column_stack([averaged.features, averaged.offsets, *given]):
             if len(point) != rows.shape[1]:
@@ -321,7 +323,8 @@ def _rest(rest: Rest | RestRecord | None) -> tuple[float, ...]:
 def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
     if sums is None:
         return np.zeros(0)
-    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate]])
+    numbers = [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate, *sums.missed]
+    return np.concatenate([sums.total, sums.squares.ravel(), numbers])
 
 
 def _size(value: ArrayLike) -> float:

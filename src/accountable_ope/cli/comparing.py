@@ -83,7 +83,7 @@ def compare(
     if len(set(contest.policy)) < len(contest.policy):
         raise InvalidInput(f"--policy must name different policies. Got {' '.join(contest.policy)}.")
     output.check(contest.files(data))
-    choice.check()
+    choice.check(declared.misfit_norm)
     number(radius.delta, "delta")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=choice.one_bandwidth) for each in contest.each()]
@@ -93,7 +93,7 @@ def compare(
         found = compare_policies(
             asked,
             policies,
-            features=choice.classes(asked.experience),
+            features=choice.classes(asked.experience, declared.misfit_norm),
             kernel=kernel,
             radius=radius.radius,
             delta=radius.delta,

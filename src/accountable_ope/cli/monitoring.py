@@ -65,6 +65,8 @@ def monitor(
     """One look per new batch, each saved before the next."""
     if terminates is None and declared.horizon is None and not declared.terminal_reward:
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
+    if declared.misfit_norm is not None:
+        raise InvalidInput("--misfit-norm is not for aope monitor: the coordinates of what features miss depend on all rows.")
     if problem.starts is None:
         raise InvalidInput("--starts is needed.")
     if threshold is not None:

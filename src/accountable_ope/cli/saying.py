@@ -12,10 +12,12 @@ from ..bounds.breakdown import Breakdown
 from ..bounds.companions import Companions
 from ..bounds.decision import Judgment, Ruling
 from ..bounds.interval import Interval
+from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.verdict import Verdict, verdict_of
 from ..radii.doubts import Doubt
 from ..report.breakdown import NOTHING, breakdown_tables
 from ..report.document import Document
+from ..report.sensitivity import misfit_norms_document
 from ..report.verdict import breakdown_document, companions_document, ruling_document, verdict_document
 from .text import print_doubts, titled_table
 
@@ -31,6 +33,7 @@ class Said:
     ruling: Ruling | None = None
     breakdown: Breakdown | None = None
     explained: bool = False
+    misfit_norms: MisfitNorms | None = None
 
     @classmethod
     def of(cls, interval: Interval, ruling: Ruling | None = None, *, explain: bool = False, names: Sequence[str] = ()) -> Said:
@@ -43,7 +46,8 @@ class Said:
         """For machines."""
         decision = {} if self.ruling is None else {"decision": ruling_document(self.ruling)}
         explained = breakdown_document(self.breakdown) if self.explained else {}
-        return {"verdict": verdict_document(self.verdict)} | decision | companions_document(self.companions) | explained
+        misfit = {} if self.misfit_norms is None else {"misfit_norms": misfit_norms_document(self.misfit_norms)}
+        return {"verdict": verdict_document(self.verdict)} | decision | companions_document(self.companions) | explained | misfit
 
 
 def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> None:

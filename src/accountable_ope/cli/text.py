@@ -24,14 +24,13 @@ from ..programs.certificate import SolveStatus
 from ..radii.doubts import Doubt
 from ..report.comparison import comparison
 from ..report.doubts import doubt_paragraphs
+from ..report.fragility import shown_fragility
 from ..report.labels import premise_text
 from ..verification.record import Record
 from ..verification.verify import Verification
 
 SHOWN = 20
 """Actions whose share is shown."""
-FRAGILITY_ROWS = 10_000
-"""With so many rows, all classes together, larger norm bounds are tried as well."""
 STYLE = {Status.OK: "green", Status.DOUBTED: "yellow", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
 
@@ -157,11 +156,8 @@ def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bo
             console.print(f"  {escape(part.refutation(best.radius))}")
     if doubts:
         print_doubts(console, best.doubts)
-    # Two more bounds, which take long where there are many rows; an interval that is doubted rests on worse than its norm.
-    if best.status is Status.OK and len(best.certificates) * best.count <= FRAGILITY_ROWS:
-        fragility = best.fragility()
-        if fragility is not None and fragility.fragile:
-            console.print(f"\n[yellow]Fragile[/]: {escape(str(fragility.statement))}")
+    for sentence in shown_fragility(best):
+        console.print(f"\n[yellow]Fragile[/]: {escape(sentence)}")
     for part in best.certificates:
         if part.tightening is not None:
             console.print(f"\n{escape(part.tightening.summary())}")

@@ -190,6 +190,7 @@ def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseR
     feasible, (upward, downward), missed = _feasible_set(constraints, objective)
     upper, lower = extreme_value(upward, feasible), extreme_value(downward, feasible)
     if rows is not None:
+        rows = rows.padded(len(upward))
         upper, lower = _both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
     least = feasible.least_loss
     argument = Argument(feasible.constraints, least.multipliers)

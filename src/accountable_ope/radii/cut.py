@@ -104,6 +104,10 @@ class Cut:
         columns = np.column_stack([system.residuals, system.target])
         weighted = columns * w[:, None]
         squares = weighted.T @ weighted / n**2
+        missed = (0.0, 0.0)
+        if system.remainder is not None:
+            lengths = np.abs(w) * system.remainder.rows * (1 + 1e-12)
+            missed = (float(lengths.sum()) / n, float(np.linalg.norm(lengths)) / n)
         return CutSums(
             total=w @ columns / n,
             squares=squares,
@@ -113,6 +117,7 @@ class Cut:
             kind=self.kind.value,
             earlier=self.earlier,
             rate=self.rate,
+            missed=missed,
         )
 
 
@@ -128,6 +133,7 @@ def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evi
         mass=sums.length**2,
         envelope=envelope,
         scale=np.abs(cut.weights),
+        missed=sums.missed,
         gap=(gap * sums.absolute / n, gap * sums.length / n),
     )
 

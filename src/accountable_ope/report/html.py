@@ -17,6 +17,7 @@ from ..programs.constraint import Role
 from .breakdown import BreakdownTable, breakdown_tables
 from .comparison import comparison
 from .doubts import doubt_paragraphs
+from .fragility import shown_fragility
 from .labels import premise_text
 
 
@@ -134,7 +135,7 @@ def report_html(
         comparison="" if to_beat is None else comparison(best, to_beat),
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
-        notes=tuple(_notes(intervals)),
+        notes=(*_notes(intervals), *(Note("DOUBT", "Fragile", sentence) for sentence in shown_fragility(best))),
         breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
         breakdown_says=() if breakdown is None else tuple(map(str, breakdown.statements)),
         remarks=(*remarks, *map(str, best.remarks)),

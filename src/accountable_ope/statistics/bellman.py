@@ -6,18 +6,19 @@ Z_i = phi(x_i) - discount E phi(s'_i, a') and v_i = r_i. A terminal next state i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, Remainder, Rest, as_class
+from ..classes.semi_parametric import SideBySide
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
 from ..problem.transitions import Transitions
-from ..validation import BoolArray, FloatArray, vector
+from ..validation import BoolArray, FloatArray, IntArray, vector
 from .estimates import QColumns, QFunction, q_at, q_expected
 
 BOX_ROWS = 2000
@@ -47,6 +48,8 @@ class BellmanSystem:
         The mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
     box_rows : array
         Some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
+    box_missed : array or None
+        What an unseen part of norm one can add to |Q| there; None where there is none, or it is not known point by point.
     discount : float
     offset : float
         The value of the anchor, 0 without one.
@@ -78,9 +81,29 @@ class BellmanSystem:
     row_scale: FloatArray | None = None
     rest: Rest | None = None
     reference: float = 0.0
+    box_missed: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
+
+    @property
+    def fixed_before(self) -> BellmanSystem:
+        """The columns that no row had a part in choosing: the features alone, where a part of an RKHS follows what they miss."""
+        if self.rest is None:
+            return self
+        k, phi = self.rest.coordinates, self.features
+        return replace(
+            self,
+            residuals=self.residuals[:, k:],
+            objective=self.objective[k:],
+            penalized=self.penalized[k:],
+            box_moments=self.box_moments[k:, k:],
+            box_rows=self.box_rows[:, k:],
+            remainder=None,
+            features=phi.parts[-1] if isinstance(phi, SideBySide) else None,
+            rest=None,
+            box_missed=None,
+        )
 
     @property
     def dimension(self) -> int:
@@ -176,6 +199,7 @@ def bellman_system(
         features=columns.features,
         rest=columns.rest,
         reference=reference,
+        box_missed=None if columns.remainder is None else _missed_at(columns.remainder, live),
     )
 
 
@@ -213,8 +237,21 @@ def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount:
 
 def _some_rows(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
     """[phi, anchor] at up to BOX_ROWS of the points, evenly spread: Q lies in the value range at all of them, so any will do."""
-    chosen = np.unique(np.linspace(0, len(values) - 1, min(BOX_ROWS, len(values))).astype(int)) if len(values) else slice(0)
+    chosen = _some(len(values))
     return np.column_stack([values[chosen], np.zeros(len(values))[chosen] if anchor is None else anchor[chosen]])
+
+
+def _missed_at(remainder: Remainder, live: BoolArray) -> FloatArray | None:
+    """What is missed at the points of `_some_rows`."""
+    if remainder.points is None:
+        return None
+    here, after, start = remainder.points
+    return np.concatenate([each[_some(len(each))] for each in (here, after[live], start)])
+
+
+def _some(count: int) -> IntArray:
+    """Up to BOX_ROWS of so many rows, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(BOX_ROWS, count)).astype(np.int64)) if count else np.zeros(0, dtype=np.int64)
 
 
 def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:

@@ -101,6 +101,7 @@ class CutRecord:
 
     absolute, length: sum_i |w_i| and sqrt(sum_i w_i^2).
     kind, earlier, rate: where the weights come from, how many first rows (without weight) chose them, and which rate these chose.
+    missed: sum_i |w_i| tau_i / n and sqrt(sum_i w_i^2 tau_i^2) / n, tau_i what an RKHS in coordinates misses of a residual.
     """
 
     total: FloatArray
@@ -111,6 +112,7 @@ class CutRecord:
     kind: str
     earlier: int
     rate: float
+    missed: tuple[float, float]
 
 
 @dataclass(frozen=True)
