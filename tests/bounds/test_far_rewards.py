@@ -133,3 +133,10 @@ def test_sentences_have_the_digits_that_tell_their_ends_apart() -> None:
     said = {each.name: each.text for each in far.premises}
     assert "[1000000000, 1000000001]" in said["rewards"] and "[2500000000, 2500000002.5]" in said["values"]
     assert "lies in [250000000" in far.verify().message and repr(far).startswith("Interval([250000000")
+
+
+def test_the_cross_fitted_interval_keeps_its_digits() -> None:
+    plain, far = (aope.cross_fitted_interval(moved(DATA, shift), folds=3) for shift in (0.0, 1e9))
+    found, expected = np.array([far.lower, far.upper]) - 1e9 / 0.4, np.array([plain.lower, plain.upper])
+    assert np.abs(found - expected).max() < 1e-2 * (plain.upper - plain.lower)
+    assert "[2500000000, 2500000002.5]" in " ".join(map(str, far.premises))

@@ -13,7 +13,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, Status, premise
+from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
 from ..radii.premises import (
     DRAWN_ACTIONS,
@@ -198,7 +198,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
     premises = (
         ORDER,
         reward_premise(problem.assumptions),
-        premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        premise("values", f"The value lies in {range_text(low, high)}, which cuts the ends; no norm bound is used."),
         *ending_premises(Asked.of(problem)),
         *left_out_premises(problem.data.left_out),
         premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
