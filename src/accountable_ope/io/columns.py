@@ -16,6 +16,9 @@ from ..errors import InvalidFile, InvalidInput
 from ..problem.row_columns import LOGGED
 from ..validation import plural
 
+LEFT_OUT = "rows_left_out"
+"""In the metadata of a file: how many rows had no next state and are not in it."""
+
 AT_STATE = "target_probability"
 AT_NEXT = "next_target_probability"
 ACTION_AT_STATE, ACTION_AT_NEXT = "target_action", "next_target_action"

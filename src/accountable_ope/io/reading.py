@@ -260,6 +260,7 @@ def _log(table: Table) -> TransitionFile:
     q, next_q = table.numbers("q"), table.numbers("next_q", live)
     if following is None:
         _check_order(table, data)
+        data = data.having_left_out(table.left_out)
         return TransitionFile(data, at_state, at_next, q, next_q, table.columns, given.by_action)
     if at_next is None and at_state is not None:
         at_next = at_state[following.next_row]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidFile
 from ..validation import BoolArray, FloatArray, IntArray, plural
-from .columns import ColumnNames, FileColumns, did_you_mean, layout, listed
+from .columns import LEFT_OUT, ColumnNames, FileColumns, did_you_mean, layout, listed
 from .sources import Source, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
@@ -56,6 +56,14 @@ class Table:
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
+
+    @property
+    def left_out(self) -> int:
+        """How many rows were left out of the log when it was saved, for want of a next state."""
+        said = (self._table.schema.metadata or {}).get(LEFT_OUT.encode(), b"0").decode()
+        if not said.isdecimal():
+            raise InvalidFile(f"{self.name} says in its metadata that {said!r} rows were left out, which is no number.")
+        return int(said)
 
     @property
     def columns(self) -> FileColumns:

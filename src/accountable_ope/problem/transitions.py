@@ -207,8 +207,9 @@ class Transitions:
 
     def having_left_out(self, rows: int) -> Transitions:
         """These rows, of a log of which so many others were left out; said once, where next states are formed."""
-        self.__dict__["_left_out"] = rows
-        return self
+        found = copy(self)
+        found.__dict__["_left_out"] = rows
+        return found
 
     @property
     def headless(self) -> BoolArray:
