@@ -27,6 +27,7 @@ from ..radii.plan import Plan
 from ..radii.premises import Asked, Choice
 from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
+from ..statistics.bellman import BellmanSystem
 from ..statistics.estimates import AnyQ
 from ..statistics.examiner import ClassTests
 from ..validation import FloatArray
@@ -227,7 +228,7 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the anchor": (part.offset - part.reference, system.offset - system.reference),
         "the reference": (part.reference, system.reference),
         "the norm": (part.penalized, system.penalized),
-        "the value box": (part.moments, system.box_moments),
+        "the value box": _in_lengths(part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),
         "what features miss": (_rest(part.rest), _rest(system.rest)),
         "the diameter": (cover.diameter, reach.diameter),
@@ -240,11 +241,12 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the determinant": (part.sums.log_determinant or 0.0, grounds.sums.log_determinant or 0.0),
         "the resampled radius": (part.sums.bootstrap or 0.0, grounds.sums.bootstrap or 0.0),
         "the scale of rows": (part.sums.largest_scaled or 0.0, grounds.sums.largest_scaled or 0.0),
-        "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
     }
     if part.sums.no_cut != (None if grounds.no_cut is None else grounds.no_cut.name):
         return "why there is no cut"
     if (part.sums.cut and part.sums.cut.kind) != (grounds.sums.cut and grounds.sums.cut.kind):
+        return "the cut"
+    if part.sums.cut is not None and grounds.sums.cut is not None and not _same_cut(part.sums.cut, grounds.sums.cut, system):
         return "the cut"
     for name, (claimed, found) in pairs.items():
         slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of a box" else 0.0)
@@ -320,11 +322,32 @@ def _rest(rest: Rest | RestRecord | None) -> tuple[float, ...]:
     return () if rest is None else (rest.coordinates, rest.diameter)
 
 
-def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
-    if sums is None:
-        return np.zeros(0)
-    numbers = [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate, *sums.missed]
-    return np.concatenate([sums.total, sums.squares.ravel(), numbers])
+def _in_lengths(claimed: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both matrices of products of columns in units of the lengths of those that were found, which may differ by much."""
+    lengths = np.sqrt(np.maximum(np.diagonal(found), 0.0))
+    lengths[lengths == 0] = 1.0
+    sizes = np.outer(lengths, lengths)
+    return (claimed / sizes if claimed.shape == found.shape else claimed), found / sizes
+
+
+def _same_cut(claimed: CutRecord, found: CutSums, system: BellmanSystem) -> bool:
+    """Every sum as near as its own size allows: rewards may be millions of times smaller than features, or than their number."""
+    if claimed.total.shape != found.total.shape or (claimed.count, claimed.earlier) != (found.count, found.earlier):
+        return False
+    # |sum_i w_i C_ij| <= sqrt(n sum_i w_i^2 C_ij^2), and products of two columns are at most those of their lengths.
+    lengths = np.sqrt(np.diagonal(found.squares))
+    total, squares = 1e-9 * math.sqrt(found.count) * lengths, 1e-9 * np.outer(lengths, lengths)
+    # What coordinates miss is a root of a difference, of which rounding leaves half of the digits.
+    reach = 0.0 if system.rest is None else 1e-7 * system.rest.diameter
+    missed = reach * np.array([found.absolute, found.length]) / found.count
+    return (
+        bool((np.abs(claimed.total - found.total) <= total + 1e-6 * np.abs(found.total)).all())
+        and bool((np.abs(claimed.squares - found.squares) <= squares + 1e-6 * np.abs(found.squares)).all())
+        and bool((np.abs(np.subtract(claimed.missed, found.missed)) <= missed + 1e-6 * np.array(found.missed)).all())
+        and np.allclose(
+            (claimed.absolute, claimed.length, claimed.rate), (found.absolute, found.length, found.rate), rtol=1e-6, atol=0
+        )
+    )
 
 
 def _size(value: ArrayLike) -> float:

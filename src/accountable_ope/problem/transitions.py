@@ -211,6 +211,13 @@ class Transitions:
         found.__dict__["_left_out"] = rows
         return found
 
+    def knowing(self, other: Transitions) -> Transitions:
+        """These rows, the same ones as others, with what is known of the log that those are from."""
+        for name in ("_left_out", "_headless"):
+            if name in other.__dict__:
+                self.__dict__[name] = other.__dict__[name]
+        return self
+
     @property
     def headless(self) -> BoolArray:
         """(n,) of bool: of which rows the episode began before all of these rows, as far as `rows` and `split` have seen it."""
@@ -359,7 +366,7 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         assert part.episodes is not None
         labels.append(part.episodes + used)
         used += int(part.episodes.max()) + 1
-    return Transitions(
+    found = Transitions(
         np.concatenate([part.states for part in parts])[:n],
         np.concatenate([part.actions for part in parts])[:n],
         np.concatenate([part.rewards for part in parts])[:n],
@@ -368,3 +375,4 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         np.concatenate(labels)[:n],
         np.concatenate(recorded)[:n] if recorded else None,
     )
+    return found.having_left_out(sum(part.left_out for part in parts))
