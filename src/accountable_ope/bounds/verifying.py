@@ -158,7 +158,8 @@ def _against_data(
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:
-        return "its class lies around an estimate, which is needed" if estimate is None else "its class lies around no estimate"
+        needed = "its class lies around an estimate, which must be given (--choice with what `aope bound --save-choice` wrote)"
+        return needed if estimate is None else "its class lies around no estimate"
     chosen = described_kernel(record.kernel) if kernel is None else kernel
     if features is None:
         features = [described_class(part.description) for part in record.classes]

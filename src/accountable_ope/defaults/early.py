@@ -119,7 +119,7 @@ def early_rows(problem: Problem) -> EarlyRows:
     if EARLY_SHARE * len(data) < FEWEST:
         raise InvalidInput(
             f"With {len(data)} rows there are too few to choose a class on: a fifth of them must be at least {FEWEST}. "
-            "Give `features` and `kernel`."
+            "Log more, or give `features` and `kernel` (--features, --bandwidth)."
         )
     earlier, later = data.split(EARLY_SHARE)
     # The assumptions as they were declared: that a later row ends an episode is not known yet.

@@ -56,7 +56,7 @@ class Following:
             first = int(np.argmax(wrong))
             raise InvalidInput(
                 f"An episode must end where it is {flag}. {row(first).capitalize()} is {flag}, and its episode goes on "
-                f"in {row(int(self.next_row[first]))}: give every episode a label of its own."
+                f"in {row(int(self.next_row[first]))}: sort the rows by time, or give every episode a label of its own."
             )
 
     def refuse_lost(self, kept: BoolArray, episodes: IntArray | None, row: Callable[[int], str]) -> None:
