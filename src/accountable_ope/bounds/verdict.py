@@ -30,6 +30,8 @@ AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
 BET = "What a practitioner would bet on, for many rows"
+HARDLY = 0.97
+"""An interval of this share of the range of values says next to nothing."""
 WIDE = 0.25
 """An interval of this share of the range of values is wide."""
 SERIOUS = ("overlap",)
@@ -130,6 +132,11 @@ def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
 def _bounded(interval: Interval, companions: Companions, against: Ruling | None) -> tuple[str, str]:
     low, high = outward(interval.lower, interval.upper)
     first = f"{_how_sure(interval)} {_what(interval)} lies between {low} and {high}"
+    least, most = interval.ranges.value
+    if interval.width > HARDLY * (most - least):
+        first = (
+            f"These data and assumptions hardly bound {_what(interval)}: between {low} and {high} of {least:.4g} to {most:.4g}"
+        )
     logged = _logged_clause(companions)
     conclusion = ""
     if logged and against is not None:
@@ -191,7 +198,7 @@ def _bet(companions: Companions) -> str:
     crossed = companions.crossed
     bet = ""
     if crossed is not None and _says_something(crossed):
-        bet = f"{BET}: {_estimate(crossed)}, which rests on no class. Nothing is proved."
+        bet = f"{BET}: {_estimate(crossed)}, right only where rows are many enough. Nothing is proved."
     return " ".join(filter(None, (bet, _left_out(companions))))
 
 
