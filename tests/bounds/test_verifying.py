@@ -135,10 +135,10 @@ def test_a_forged_plan_is_noticed():
     fresh = replace(true, classes=(replace(part, sums=replace(part.sums, planned_for=None)),))
     assert not aope.verify(fresh).valid
     # A declared range of residuals that no norm bound moves: rates are the same, and weights are not.
-    fixed = replace(PROBLEM, assumptions=replace(FACTS, one_step_range=0.05))
+    fixed = replace(PROBLEM, assumptions=replace(FACTS, one_step_range=0.1))
     narrow = aope.study(fixed, features=FEATURES, kernel=KERNEL).at("norm_bound", 3.0).record()
     assert aope.verify(narrow, **given()).valid
-    forged = with_plan(narrow, norm_bound=0.2)
+    forged = with_plan(narrow, norm_bound=0.5)
     assert aope.verify(forged).valid
     assert aope.verify(forged, **given()).message.startswith("Not proved: the cut of")
     contradicted = with_plan(narrow, reward_range=(0.0, 1e-3))
