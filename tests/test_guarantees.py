@@ -34,6 +34,7 @@ MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=4, length=10)
 LOGGED = with_propensities(DATA, MDP.behavior)
 UNPAID = aope.Transitions(DATA.states, DATA.actions, np.zeros(len(DATA)), DATA.next_states, episodes=DATA.episodes)
+RICH = DATA.paying(1e3 + DATA.rewards)
 FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP.norm, reward_noise=False)
 BOX = (np.full(2, -9.0), np.full(2, 9.0))
 KERNEL, FEATURES = aope.Gaussian(1.0), MDP.features()
@@ -155,12 +156,14 @@ CASES = {
     "random rewards": case(reward_noise=True),
     "value range": case(value_range=(0.0, 2.0)),
     "terminal": case("terminates", terminates=True),
+    "cut off": case("cut-off", data=DATA.rows(slice(0, None)).having_left_out(4)),
     "paid at the end": case("terminates", "terminal-reward", terminal_reward=True, data=UNPAID),
     "horizon": case("terminates", "horizon", horizon=11),
     "one step": case("one-step-range", one_step_range=0.1),
     "one step, another radius": case(one_step_range=0.1, radius="hoeffding"),
     "one step that is no news": case(one_step_range=100.0),
     "no norm bound": case("rounding", norm_bound=None),
+    "no norm bound, far from 0": case("rounding", norm_bound=None, reward_range=(1e3, 1e3 + 1), data=RICH),
     "relative norm": case("rounding", norm_bound=aope.RelativeNorm(2.0)),
     "relative norm that counts": case("rounding", "asymptotic", norm_bound=aope.RelativeNorm(2.0), radius="wild"),
     "state box": case("state-box", *CUT, state_box=BOX, radius="certified"),
@@ -255,7 +258,7 @@ def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Cal
 
 
 OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
-FEW = ("plain", "random rewards", "terminal", "sample", "earlier rows", "cut", "propensities")
+FEW = ("plain", "random rewards", "terminal", "cut off", "sample", "earlier rows", "cut", "propensities")
 ASYMPTOTIC = tuple(
     name for name in OF_A_PROBLEM if CASES[name].radius == "azuma" and name not in ("misfit", "earlier rows", "relative norm")
 )
@@ -284,7 +287,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
         in_rkhs,
-        tuple(name for name in OF_A_PROBLEM if name not in ("wild", "no norm bound") and "relative" not in name),
+        tuple(name for name in OF_A_PROBLEM if name != "wild" and "no norm" not in name and "relative" not in name),
     ),
     "bound_by_finite_features": (
         of_few_features,
@@ -361,6 +364,7 @@ OTHERS = {
     ("bound_average_reward", "norm"): (average(norm_bound=1.0), {"norm", "cut"}),
     ("bound_average_reward", "span"): (average(value_span=1.0), {"value-span", "rounding", "norm", "cut"}),
     ("bound_average_reward", "span, one number"): (average(radius="azuma", value_span=1.0), {"value-span", "rounding"}),
+    ("bound_average_reward", "cut off"): (average("cut off", "azuma", norm_bound=1.0), {"norm", "cut-off"}),
     ("bound_average_reward", "no cut"): (average(radius="empirical-bernstein", norm_bound=1.0), {"norm"}),
     ("bound_average_reward", "wild"): (average(radius="wild", norm_bound=1.0), {"norm", "asymptotic"}),
     ("bound_average_reward", "symmetric"): (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accountable_ope as aope
 from accountable_ope.classes import ScaledFeatures, WhitenedFeatures
-from accountable_ope.defaults import ClassKind, Recipe, candidates, choose_recipe
+from accountable_ope.defaults import ClassKind, Recipe, candidates, choose_recipe, load_recipe, save_recipe
 from accountable_ope.environments import PlantedMDP, PuckMountain, measured_value, random_tabular, softmax_policy
 from accountable_ope.radii import radius_rule
 from accountable_ope.verification import verify_record
@@ -150,6 +151,19 @@ def test_a_table_needs_no_ball() -> None:
     assert mdp.value(target) in interval and interval.width < 0.5 and interval.check()
     assert "follows from the range of values" in named(interval, "norm") and interval.certificates[0].cut is not None
     assert "estimate" not in {each.name for each in interval.premises}
+
+
+def test_an_assertion_that_a_table_does_not_use_is_named(tmp_path: Path) -> None:
+    mdp, target = random_tabular(5, 2, seed=3, discount=0.6), np.tile([0.8, 0.2], (5, 1))
+    data = mdp.sample_trajectories(np.full((5, 2), 0.5), 24, 25, np.random.default_rng(0))
+    problem = aope.Problem(data, mdp.starts(), mdp.policy(target), FACTS)
+    plain, near = (aope.bound_value(problem, radius="azuma", within=within) for within in (None, 0.01))
+    assert (plain.lower, plain.upper) == (near.lower, near.upper)
+    save_recipe(near.recipe, tmp_path / "choice.npz")
+    for recipe in (near.recipe, load_recipe(tmp_path / "choice.npz")):
+        said = {each.name: str(each) for each in recipe.statements()}
+        assert "within 1% of the range of values of a fit is not used" in said["unused-within"]
+    assert "unused-within" not in {each.name for each in plain.recipe.statements()}
 
 
 def test_states_that_later_rows_show_first() -> None:

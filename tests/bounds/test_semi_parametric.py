@@ -15,9 +15,14 @@ from scipy.stats import binom
 import accountable_ope as aope
 from accountable_ope.classes import SemiParametric, function_class
 from accountable_ope.environments import PlantedFeatures, PlantedMDP, random_tabular, softmax_table
+from accountable_ope.kernels.kernel import block
+from accountable_ope.problem.policy import state_action_points
 from accountable_ope.programs.constraint import Role
 from accountable_ope.programs.envelope import Steps
+from accountable_ope.radii.cut import CutQuestion, choose_cut
+from accountable_ope.radii.no_cut import NoCut
 from accountable_ope.report.sensitivity_plot import sensitivity_figure
+from accountable_ope.statistics import bellman_residuals
 from accountable_ope.verification import verify_record
 from accountable_ope.verification.record import TermRecord
 
@@ -166,12 +171,12 @@ def test_the_exact_program_of_a_constant_radius_lies_inside(landmarks):
 
 @pytest.mark.parametrize(("landmarks", "rho"), [(3, 0.1), (25, 0.3)])
 def test_no_member_of_the_class_that_the_event_allows_lies_outside(landmarks, rho):
-    """Walks within both balls, the value box and the event itself, ||S_n|| <= U(b, V_n), in many coordinates of the RKHS."""
+    """Walks within both balls, the value boxes and the event itself, ||S_n|| <= U(b, V_n), in many coordinates of the RKHS."""
     found = under(evaluation(landmarks), misfit_norm=rho).bound()
     whole = under(evaluation(40), misfit_norm=rho)
     part = whole.bound().certificates[0]
     feasible, evidence, k = part.constraints, part.constraints.evidence[0], part.constraints.rest.coordinates
-    b = feasible.range.over_ball(R)
+    b, points = feasible.range.over_ball(R), whole.systems[0].box_rows[:, :-1]
     steps = evidence.steps(b)
 
     def allowed(theta):
@@ -182,6 +187,7 @@ def test_no_member_of_the_class_that_the_event_allows_lies_outside(landmarks, rh
             inside
             and residuals.max() <= b
             and feasible.box.quadratic(theta) <= feasible.box.limit
+            and (np.abs(points @ theta - 1.25) <= 1.25).all()
             and evidence.squared(theta) <= evidence.bound(seen, evidence.variance(theta))
         )
 
@@ -219,10 +225,143 @@ def test_nested_in_both_norms():
 
 @pytest.mark.parametrize("radius", ["azuma", "empirical-bernstein"])
 def test_without_anything_missed_it_is_the_class_of_the_features(radius):
-    wider = under(evaluation(), misfit_norm=1e-6).bound(radius)
+    wider = under(evaluation(), misfit_norm=1e-6).bound(radius, pointwise=False)
     problem = aope.Problem(data(), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
     plain = aope.evaluate(problem, features=SOME, kernel=KERNEL).bound(radius, pointwise=False)
     assert np.allclose((wider.lower, wider.upper), (plain.lower, plain.upper), atol=2e-3 * plain.width)
+
+
+# Boxes at points
+
+
+@pytest.mark.parametrize("radius", ["azuma", "certified"])
+@pytest.mark.parametrize("landmarks", [3, 25])
+def test_boxes_at_points_never_widen_and_narrow_where_data_are_few(radius, landmarks):
+    for rho in (0.1, 1.0):
+        found = under(evaluation(landmarks), misfit_norm=rho)
+        plain, boxed = found.bound(radius, pointwise=False), found.bound(radius, pointwise=True)
+        slack = 2e-3 * plain.width
+        assert plain.lower - slack <= boxed.lower and boxed.upper <= plain.upper + slack
+        assert boxed.check(), boxed.verify().message
+    if landmarks == 25:
+        assert boxed.width < 0.99 * plain.width
+
+
+def test_what_is_missed_at_a_point_bounds_every_function_that_coordinates_miss():
+    """g orthogonal to the coordinates: K1(y, .) less its part in them, at any y, is as large as such a function can be there."""
+    found = evaluation(8)
+    system, k = found.systems[0], found.systems[0].rest.coordinates
+    rows, missed = system.box_rows, system.box_missed
+    assert missed.shape == (len(rows),) and (missed >= 0).all() and missed.max() > 1e-3
+    here = len(data())  # the first rows are at the data, where a section has the norm K1(x, x) = 1
+    assert np.allclose(missed[:here] ** 2 + (rows[:here, :k] ** 2).sum(axis=1), 1.0, atol=1e-9)
+    whole = evaluation(None)
+    unseen = whole.systems[0].box_missed
+    assert unseen[:here].max() < missed[:here].max()
+
+
+def test_a_whole_rkhs_has_them_when_asked():
+    problem = aope.Problem(data(), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
+    found = aope.evaluate(problem, features=aope.KernelSections(SPACE, 20), kernel=KERNEL)
+    plain, boxed = found.bound("azuma"), found.bound("azuma", pointwise=True)
+    assert boxed.check() and boxed.width <= plain.width * (1 + 1e-3)
+    given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": aope.KernelSections(SPACE, 20)}
+    assert aope.verify(boxed, **given).valid
+
+
+def test_less_missed_at_points_is_refused():
+    record = evaluation().bound("azuma", pointwise=True).record()
+    part = record.classes[0]
+    given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
+    assert part.rows and not part.rows[0].residual and aope.verify(record, **given).valid
+    for missed in (None, 0.5 * part.rows[0].missed, -part.rows[0].missed):
+        rows = (replace(part.rows[0], missed=missed), *part.rows[1:])
+        forged = with_part(record, rows=rows)
+        assert not verify_record(forged).valid or not aope.verify(forged, **given).valid
+    none = replace(part.rows[0], missed=None)
+    assert "does not say what its coordinates miss" in verify_record(with_part(record, rows=(none, *part.rows[1:]))).message
+
+
+# The cut
+
+
+def cut_of(log: aope.Transitions):
+    """Weights as the radius chooses them."""
+    problem = aope.Problem(log, MDP.starts, MDP.policy, FACTS)
+    system = aope.evaluate(problem, features=SemiParametric(SOME, SPACE, 10), kernel=KERNEL).systems[0]
+    return choose_cut(CutQuestion(system.fixed_before, KERNEL, step_range=2.0, delta=0.05, norm_bound=R))
+
+
+def test_weights_of_the_cut_do_not_depend_on_later_rows():
+    """Rows from 300 on are others; coordinates of g change with them, and no weight before them does."""
+    log = data(400)
+    rewards, after = log.rewards.copy(), log.next_states.copy()
+    rewards[299:] = 1 - rewards[299:]
+    after[299:] += 0.3
+    states = log.states.copy()
+    states[300:] = 0.5 * states[300:]
+    other = aope.Transitions(states, log.actions, rewards, after)
+    first, second = cut_of(aope.Transitions(log.states, log.actions, log.rewards, log.next_states)), cut_of(other)
+    assert first.earlier == second.earlier < 300 and (first.kind, first.rate) == (second.kind, second.rate)
+    np.testing.assert_array_equal(first.weights[:300], second.weights[:300])
+    assert np.abs(first.weights[300:] - second.weights[300:]).max() > 1e-3
+
+
+def test_what_the_cut_misses_bounds_a_function_that_coordinates_do_not_hold():
+    """g = K1(y, .): its part in the coordinates is known, and what is left moves the weighted sum by no more than is counted."""
+    found = evaluation(8, 400)
+    system, cut = found.systems[0], cut_of(data(400))
+    sums, k = cut.sums(system), system.rest.coordinates
+    n = sums.count
+    for y in system.points[::37]:
+
+        def g(states, actions, y=y):
+            return block(SPACE, state_action_points(states, actions, MDP.policy), y[None])[:, 0]
+
+        whole = data(400).rewards - bellman_residuals(g, data(400), MDP.policy, 0.6)
+        inside = system.features.parts[0](y[None])[0]
+        left = whole - system.residuals[:, :k] @ inside
+        norm = math.sqrt(max(1 - float(inside @ inside), 0.0))
+        assert abs(float(cut.weights @ left)) / n <= norm * sums.missed[0] * (1 + 1e-6)
+        assert float(np.linalg.norm(cut.weights * left)) / n <= norm * sums.missed[1] * (1 + 1e-6)
+
+
+def test_the_cut_narrows_and_is_proved_again():
+    found = under(evaluation(25, 1000), misfit_norm=0.3)
+    cut = found.bound()
+    assert cut.certificates[0].cut is not None and "The cut has" in cut.remarks[0].text
+    with mock.patch("accountable_ope.bounds.evaluation.why_no_cut", return_value=NoCut.COORDINATES):
+        plain = found.bound()
+    assert plain.certificates[0].cut is None and not plain.check()  # nothing stands against it: the reason is not true
+    assert cut.width < 0.9 * plain.width and MDP.value in cut
+    given = {"data": data(1000), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
+    assert cut.check() and aope.verify(cut, **given).valid
+    record = cut.record()
+    sums = record.classes[0].sums
+    for missed in ((0.0, 0.0), (0.5 * sums.cut.missed[0], sums.cut.missed[1]), (-1.0, 0.0), (math.inf, 0.0)):
+        forged = with_part(record, sums=replace(sums, cut=replace(sums.cut, missed=missed)))
+        assert not verify_record(forged).valid or not aope.verify(forged, **given).valid
+
+
+def test_the_cut_of_features_alone_misses_nothing():
+    problem = aope.Problem(data(400), MDP.starts, MDP.policy, replace(FACTS, misfit_norm=None))
+    record = aope.bound_value(problem, features=SOME, kernel=KERNEL).record()
+    sums = record.classes[0].sums
+    assert sums.cut.missed == (0.0, 0.0)
+    forged = with_part(record, sums=replace(sums, cut=replace(sums.cut, missed=(0.1, 0.1))))
+    assert "what its cut misses" in verify_record(forged).message
+
+
+def test_covers_with_a_cut():
+    """At delta = .5, with no room in either norm, on rows that are enough for a cut."""
+    known, trials, covered = exact(), 12, 0
+    for seed in range(trials):
+        found = aope.bound_value(
+            known.problem(400, seed), features=SemiParametric(Coarse(), aope.Tabular()), kernel=aope.Tabular(), delta=0.5
+        )
+        assert found.certificates[0].cut is not None
+        covered += known.value in found
+    assert binom.cdf(covered, trials, 0.5) > 1e-3
 
 
 def test_a_state_box_bounds_what_features_reach():
@@ -246,13 +385,44 @@ def test_around_an_estimate():
 
 
 @pytest.mark.parametrize("radius", ["hoeffding", "azuma", "azuma-anytime", "empirical-bernstein", "certified"])
-def test_is_proved_again_alone_and_from_the_data(radius):
-    found = evaluation().bound(radius)
+@pytest.mark.parametrize("pointwise", [None, True, False])
+def test_is_proved_again_alone_and_from_the_data(radius, pointwise):
+    found = evaluation().bound(radius, pointwise=pointwise)
     assert found.check(), found.verify().message
     given = {"data": data(), "starts": MDP.starts, "policy": MDP.policy, "features": SemiParametric(SOME, SPACE, 25)}
     assert aope.verify(found, **given).valid
     assert not aope.verify(found, **{**given, "features": SemiParametric(SOME, SPACE, 24)}).valid
     assert not aope.verify(found, **{**given, "features": SemiParametric(SOME, aope.Gaussian(1.0), 25)}).valid
+
+
+@pytest.mark.parametrize("rows", [100, 200, 400])
+@pytest.mark.parametrize("rho", [0.1, 1.0, 10.0, 1000.0])
+def test_a_radius_of_nothing_is_proved_again(rho, rows):
+    """Discount 0 and a reward that is a function of (s, a): what is left of the radius is rounding, counted in two ways."""
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), norm_bound=2.0, misfit_norm=rho, reward_noise=False)
+    problem = aope.Problem(data(rows), MDP.starts, MDP.policy, facts)
+    found = aope.bound_value(problem, features=SemiParametric(SOME, SPACE, None), kernel=KERNEL)
+    assert found.check(), found.verify().message
+
+
+@pytest.mark.parametrize("radius", ["azuma", "certified"])
+def test_a_radius_of_nothing_does_not_refute_what_is_true(radius):
+    """Mean rewards of a table at discount 0, with no room in either norm: rounding alone must not empty the set."""
+    mdp = random_tabular(states=6, actions=2, seed=3, discount=0.0)
+    table = softmax_table(np.random.default_rng(4).normal(size=(6, 2)), 1.0)
+    q = mdp.q_values(table).ravel()
+    theta = np.linalg.lstsq(np.eye(3)[np.repeat(np.arange(6), 2) // 2], q - q.mean(), rcond=None)[0]
+    g = q - q.mean() - np.eye(3)[np.repeat(np.arange(6), 2) // 2] @ theta
+    facts = aope.Assumptions(
+        discount=0.0, reward_range=(0, 1), norm_bound=float(np.linalg.norm(theta)), misfit_norm=float(np.linalg.norm(g)),
+        reward_noise=False,
+    )  # fmt: skip
+    for seed in range(5):
+        problem = aope.Problem(mdp.sample_iid(100, np.random.default_rng(seed)), mdp.starts(), mdp.policy(table), facts)
+        found = aope.bound_value(
+            problem, features=SemiParametric(Coarse(), aope.Tabular(), None), kernel=aope.Tabular(), radius=radius
+        )
+        assert found.outcome is aope.Status.OK and mdp.value(table) in found and found.check(), found.verify().message
 
 
 def test_a_file_makes_the_class_again(tmp_path):
@@ -394,7 +564,5 @@ def test_what_it_is_not_for():
         )
     with pytest.raises(aope.InvalidInput, match="SemiParametric depends on the rows"):
         aope.Monitor(question, features=features, kernel=KERNEL, radius="azuma-anytime", planned=100)
-    with pytest.raises(aope.InvalidInput, match="`pointwise` is not for KernelSections or SemiParametric"):
-        evaluation().bound(pointwise=True)
     with pytest.raises(aope.InvalidInput, match="`landmarks` must be"):
         SemiParametric(SOME, SPACE, 0)

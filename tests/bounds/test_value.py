@@ -254,8 +254,6 @@ def test_the_box_at_every_point_is_never_wider(radius):
     assert averaged.lower <= pointwise.lower <= mdp.value <= pointwise.upper <= averaged.upper
     assert pointwise.upper - pointwise.lower < (0.99 if radius == "azuma" else 0.7) * (averaged.upper - averaged.lower)
     assert pointwise.check()
-    with pytest.raises(aope.InvalidInput, match="`pointwise` is not for KernelSections"):
-        bound(features=aope.KernelSections(aope.Gaussian(1.0), 20), pointwise=True)
 
 
 def test_undiscounted_episodes_with_reward_at_the_end():

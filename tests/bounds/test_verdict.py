@@ -193,3 +193,11 @@ def test_companions_are_those_of_the_same_rows_and_made_once(ordinary):
 def test_large_numbers_are_rounded_outward_too(lower, upper):
     low, high = (float(each) for each in outward(lower, upper))
     assert low <= lower and upper <= high
+
+
+def test_next_to_the_whole_range_reads_like_nothing(ordinary):
+    low, high = ordinary.ranges.value
+    wide = replace(ordinary, lower=low + 0.01 * (high - low), upper=high)
+    assert verdict_of(wide).sentence.startswith("These data and assumptions hardly bound the new policy's value: between 0.0")
+    half = replace(ordinary, lower=0.5 * (low + high), upper=high)
+    assert verdict_of(half).sentence.startswith("With 90% confidence")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.bounds.verifying import _same_cut
 from accountable_ope.environments import PlantedMDP
-from accountable_ope.radii import RULES
+from accountable_ope.radii import RULES, radius_rule
 
 MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=8)
@@ -134,10 +135,10 @@ def test_a_forged_plan_is_noticed():
     fresh = replace(true, classes=(replace(part, sums=replace(part.sums, planned_for=None)),))
     assert not aope.verify(fresh).valid
     # A declared range of residuals that no norm bound moves: rates are the same, and weights are not.
-    fixed = replace(PROBLEM, assumptions=replace(FACTS, one_step_range=0.05))
+    fixed = replace(PROBLEM, assumptions=replace(FACTS, one_step_range=0.1))
     narrow = aope.study(fixed, features=FEATURES, kernel=KERNEL).at("norm_bound", 3.0).record()
     assert aope.verify(narrow, **given()).valid
-    forged = with_plan(narrow, norm_bound=0.2)
+    forged = with_plan(narrow, norm_bound=0.5)
     assert aope.verify(forged).valid
     assert aope.verify(forged, **given()).message.startswith("Not proved: the cut of")
     contradicted = with_plan(narrow, reward_range=(0.0, 1e-3))
@@ -154,3 +155,26 @@ def test_plans_are_of_one_discount():
 def test_data_need_a_policy_and_start_states():
     with pytest.raises(aope.InvalidInput, match="policy"):
         aope.verify(record(), data=DATA)
+
+
+@pytest.mark.parametrize("entry", ["total", "squares"])
+def test_sums_of_a_cut_are_those_of_the_data_however_small_rewards_are(entry):
+    unit = 1e-6
+    data = aope.Transitions(DATA.states, DATA.actions, unit * DATA.rewards, DATA.next_states, episodes=DATA.episodes)
+    facts = replace(FACTS, reward_range=(0, unit), norm_bound=1.5 * unit * MDP.norm)
+    interval = aope.bound_value(aope.Problem(data, MDP.starts, MDP.policy, facts), features=FEATURES, kernel=KERNEL)
+    record = interval.record()
+    part = record.classes[0]
+    assert part.sums.cut is not None
+    honest = replace(part.sums.cut, rate=part.sums.cut.rate * (1 + 1e-8))
+    sums = getattr(part.sums.cut, entry).copy()
+    sums[(-1,) * sums.ndim] *= 1.01
+    for cut, same in ((honest, True), (replace(part.sums.cut, **{entry: sums}), False)):
+        member = with_plan_of(interval, data, facts)
+        assert _same_cut(cut, member[1].sums.cut, member[0].system) == same
+
+
+def with_plan_of(interval, data, facts):
+    evaluation = aope.evaluate(aope.Problem(data, MDP.starts, MDP.policy, facts), features=FEATURES, kernel=KERNEL)
+    member = evaluation.member_for(radius_rule("certified"), 0)
+    return member, radius_rule("certified").evidence(member, interval.record().delta.kernel, len(data))

@@ -198,7 +198,7 @@ def test_check_refuses_rewards_outside_the_declared_range(tabular_folder):
     folder, _ = tabular_folder
     done = aope_command("check", "data.parquet", "--reward-range", 0, 0.5, cwd=folder)
     assert done.returncode == 2
-    assert "`rewards` must lie in the declared reward_range [0, 0.5]" in done.stderr
+    assert "column `reward` must lie in the declared --reward-range 0 0.5." in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_check_refuses_rewards_outside_the_declared_range(tabular_folder):
         (("--discount", 1.2), "`discount` must be in [0, 1). Got 1.2."),
         (("--delta", 0), "`delta` must be in (0, 1). Got 0.0."),
         (("--delta", 2), "`delta` must be in (0, 1)."),
-        (("--reward-range", 0, 0.2), "`rewards` must lie in the declared reward_range"),
+        (("--reward-range", 0, 0.2), "column `reward` must lie in the declared --reward-range"),
         (("--reward-range", 1, 0), "`reward_range` must have low <= high"),
         (("--radius", "magic"), "`radius` must be one of"),
         (("--norm-bound", -1), "`norm_bound` must be positive"),

@@ -148,7 +148,10 @@ REFUSED = [
     ({"state": None, "state_0": every(0.0), "state_2": every(0.0)}, "`state_2` but no `state_1`"),
     ({"state_0": every(0.0)}, "has both `state` and `state_0`"),
     ({"reward": every("0.0")}, "column `reward` must hold numbers. It holds text, first '0.0' in row 0."),
-    ({"reward": with_first(2.0)}, "`rewards` must lie in the declared reward_range [0, 1]. 1 does not, first 2 in row 0."),
+    (
+        {"reward": with_first(2.0)},
+        "column `reward` must lie in the declared --reward-range 0 1. 1 of its entries does not, first 2 in row 0.",
+    ),
     ({"reward": with_first(0.5)}, "`terminal_reward=True` says that only the end of an episode pays, but row 0"),
     ({"target_probability": with_first([0.6, 0.2, 0.2])}, "`probabilities` differ between two rows of the same state"),
 ]

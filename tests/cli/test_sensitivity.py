@@ -76,7 +76,7 @@ def test_exit_codes_are_those_of_the_declared_interval(folder):
         (("--plot", "nowhere/curves.png"), "there is no folder nowhere"),
         (("--radius", "magic"), "`radius` must be one of"),
         (("--delta", 2), "`delta` must be in (0, 1)"),
-        (("--reward-range", 0, 0.2), "`rewards` must lie in the declared reward_range"),
+        (("--reward-range", 0, 0.2), "column `reward` must lie in the declared --reward-range 0 0.2"),
         (("--radius", "hoeffding-u", "--over", "misfit"), "says nothing about a `misfit`"),
     ],
 )

@@ -185,7 +185,7 @@ def test_trees_that_are_judged_have_not_seen_the_rows_that_judge() -> None:
     shops = []
     for rewards in (early.rewards, moved):
         data = aope.Transitions(early.states, early.actions, rewards, early.next_states, episodes=early.episodes)
-        found = candidates.EarlyRows(aope.Problem(data, MDP.starts, MDP.policy, FACTS), DATA)
+        found = candidates.EarlyRows.of(aope.Problem(data, MDP.starts, MDP.policy, FACTS), DATA)
         shops.append(candidates.Workshop(found, candidates.Scaling(np.ones(2), np.ones(3), 1.0), network=False))
     assert shops[0].first <= 300
     judged, final = ([shop.features((Part.TREES,), judging=judging) for shop in shops] for judging in (True, False))

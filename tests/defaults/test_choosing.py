@@ -180,6 +180,8 @@ def test_a_file_that_is_no_choice_is_one_sentence(tmp_path: Path) -> None:
         "bandwidth": {"bandwidth": -good["bandwidth"]},
         "directions": {"directions": good["directions"][:3]},
         "ball": {"ball": good["ball"][:2]},
+        "what it was made for": {"asked": good["asked"][:2]},
+        "policy": {"policy": good["policy"][0]},
     }
     for change in changes.values():
         np.savez(tmp_path / "bad.npz", **(good | change))
@@ -188,6 +190,28 @@ def test_a_file_that_is_no_choice_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("no")
     with pytest.raises(aope.InvalidFile, match="is not a saved choice"):
         load_recipe(tmp_path / "text.npz")
+
+
+def inverted(states: np.ndarray) -> np.ndarray:
+    return np.column_stack([each.weights for each in MDP.policy.branches(states)])[:, ::-1]
+
+
+def test_a_choice_is_refused_where_something_else_is_asked(tmp_path: Path) -> None:
+    save_recipe(choose_recipe(asked(), neural=False, candidates=["cosines"]), tmp_path / "choice.npz")
+    recipe = load_recipe(tmp_path / "choice.npz")
+    assert len(recipe.later(asked()).data) == len(DATA) - recipe.earlier_rows
+    assert recipe.later(asked(value_range=(0.0, 2.0))) is not None  # the units of values are what they were
+    for change, sentence in (
+        ({"discount": 0.9}, r"made for discount 0.6, not 0.9: a choice is of one question"),
+        ({"reward_range": (0, 2)}, r"made for rewards in \[0, 1\], not in \[0, 2\]"),
+    ):
+        with pytest.raises(aope.InvalidInput, match=sentence):
+            aope.bound_value(asked(**change), recipe=recipe)
+    other = aope.DiscretePolicy(inverted, MDP.policy.action_vectors)
+    with pytest.raises(aope.InvalidInput, match="made for another target policy"):
+        aope.bound_value(aope.Problem(DATA, MDP.starts, other, FACTS), recipe=recipe)
+    same_one = aope.DiscretePolicy(lambda states: inverted(states)[:, ::-1], MDP.policy.action_vectors)
+    assert recipe.later(aope.Problem(DATA, MDP.starts, same_one, FACTS)) is not None
 
 
 def test_what_cannot_be_chosen_is_said() -> None:

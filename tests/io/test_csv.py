@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -189,16 +190,36 @@ def test_half_of_the_next_states(tmp_path: Path) -> None:
         aope.load_transitions(path, columns={"state": ["x", "y"]})
 
 
+def with_steps(folder: Path, *steps: float) -> Path:
+    """The lines with a column of steps."""
+    return write(folder, f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], steps, strict=True)))
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
-    [((0, 1, 0, 3, 1), "from 1 in row 1 .line 3. to 3 in row 3 .line 5.: a row is missing"), ((1, 0, 0, 2, 1), "sort the rows")],
+    [
+        ((0, 1, 0, 3, 1), "In episode a `step` goes from 1 in row 1 .line 3. to 3 in row 3 .line 5.: rows are missing"),
+        ((0, 2, 0, 4, 2), "In episode a `step` goes from 0 in row 0 .line 2. to 2 in row 1 .line 3.: rows are missing"),
+        ((1, 0, 0, 2, 1), "sort the rows"),
+        ((0, 0, 0, 1, 1), "In episode a `step` goes from 0 in row 0 .line 2. to 0 in row 1 .line 3.: sort the rows"),
+        ((0, 0.5, 0, 1, 0.5), "steps are counted by 1"),
+        ((0, 1, 1, 2, 2), "Episode a begins with 0 in row 0 .line 2., episode b with 1 in row 2 .line 4.: its first rows are"),
+        ((1, 2, 0, 3, 1), "Episode b begins with 0 in row 2 .line 4., episode a with 1 in row 0 .line 2.: its first rows are"),
+    ],
 )
-def test_steps_that_show_a_gap_or_another_order(tmp_path: Path, steps: tuple[int, ...], message: str) -> None:
-    lines = [f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], steps, strict=True))]
-    with pytest.raises(aope.InvalidFile, match=f"`step` goes {message}" if "from" in message else message):
-        aope.load_transitions(write(tmp_path, *lines), columns=NAMES)
-    good = [f"{LINES[0]},step", *(f"{line},{step}" for line, step in zip(LINES[1:], (5, 6, 0, 7, 1), strict=True))]
-    assert len(aope.load_transitions(write(tmp_path, *good), columns=NAMES)) == 4
+def test_steps_that_show_a_gap_or_another_order(tmp_path: Path, steps: tuple[float, ...], message: str) -> None:
+    with pytest.raises(aope.InvalidFile, match=message):
+        aope.load_transitions(with_steps(tmp_path, *steps), columns=NAMES)
+
+
+@pytest.mark.parametrize("steps", [(0, 1, 0, 2, 1), (1, 2, 1, 3, 2), (-1, 0, -1, 1, 0)])
+def test_steps_may_begin_anywhere_if_all_do(tmp_path: Path, steps: tuple[int, ...]) -> None:
+    assert len(aope.load_transitions(with_steps(tmp_path, *steps), columns=NAMES)) == 4
+
+
+def test_one_count_of_steps_over_all_episodes(tmp_path: Path) -> None:
+    lines = ["episode,state,action,reward,step", "0,1,0,0,7", "0,2,0,0,8", "1,3,0,0,9", "1,4,0,0,10"]
+    assert len(aope.load_transitions(write(tmp_path, *lines))) == 2
 
 
 def test_what_stands_behind_the_end_is_not_looked_at(tmp_path: Path) -> None:
@@ -288,3 +309,26 @@ def test_an_episode_of_which_nothing_would_be_left(tmp_path: Path) -> None:
         read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,no,1"), columns=NAMES)
     ended = read_transition_file(write(tmp_path, *LINES, "c,30,0.5,0,0.25,yes,1"), columns=NAMES)
     assert len(ended.data) == 5
+
+
+def test_last_rows_that_were_left_out_are_a_premise(tmp_path: Path) -> None:
+    """Not only a remark: the guarantee rests on why the episodes were cut off, and a certificate says so."""
+    rng = np.random.default_rng(0)
+    rows = [f"{e},{rng.normal():.3f},{int(rng.integers(2))},{rng.random():.3f}" for e in range(6) for _ in range(5)]
+    data = aope.load_transitions(write(tmp_path, "episode,state,action,reward", *rows))
+    assert data.left_out == 6 == data.split(0.5)[1].left_out
+    policy = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1), norm_bound=1.0)
+    problem = aope.Problem(data, aope.StartStates([0.0]), policy, facts)
+    interval = aope.bound_value(problem, features=aope.RandomFourier(3), kernel=aope.Gaussian(1.0), radius="azuma")
+    said = [each for each in interval.premises if each.name == "cut-off"]
+    assert len(said) == 1 and "Last rows of episodes that went on (6)" in said[0].text and interval.check()
+    assert aope.verify(interval, data=data, starts=problem.starts, policy=policy).valid
+    forged = replace(
+        interval,
+        premises=tuple(each for each in interval.premises if each.name != "cut-off"),
+        setting=replace(interval.setting, circumstances=replace(interval.setting.circumstances, left_out=0)),
+    )
+    assert forged.check()  # nothing but the log tells
+    message = aope.verify(forged, data=data, starts=problem.starts, policy=policy).message
+    assert message == "Not proved: rows of the log were left out, and the certificate does not say so."

@@ -203,3 +203,14 @@ def test_statistic_round_trip(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"zip?")
     with pytest.raises(aope.InvalidFile, match="is not a saved KernelStatistic"):
         aope.statistics.KernelStatistic.load(tmp_path / "broken.npz")
+
+
+def test_rows_that_were_left_out_are_kept_in_mind(tmp_path):
+    """A premise of the log does not get lost on the way through a file."""
+    data = aope.Transitions([[0.0], [1.0]], [0, 1], [0.5, 0.0], [[1.0], [0.0]])
+    part = data.having_left_out(3)
+    assert (data.left_out, part.left_out) == (0, 3)
+    aope.save_transitions(part, tmp_path / "log.parquet")
+    assert aope.load_transitions(tmp_path / "log.parquet").left_out == 3
+    aope.save_transitions(data, tmp_path / "whole.parquet")
+    assert aope.load_transitions(tmp_path / "whole.parquet").left_out == 0

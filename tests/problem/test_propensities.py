@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope import DeterministicPolicy, DiscretePolicy, InvalidInput, Transitions
-from accountable_ope.environments import clinic, softmax_table
+from accountable_ope.environments import bandit, clinic, softmax_table
 from accountable_ope.problem import first_rows, propensity_weights, taken_probabilities, with_propensities
 
 TARGET = np.array([[0.7, 0.3], [0.2, 0.8]])
@@ -279,3 +279,14 @@ def test_a_problem_uses_them_only_where_asked():
     facts = aope.Assumptions(discount=GAMMA, reward_range=(0, 1))
     with pytest.raises(InvalidInput, match="finite action set"):
         aope.Problem(data, aope.StartStates([[0.0]]), sampled, facts, propensities=True)
+
+
+def test_what_is_known_of_a_log_stays_known_with_propensities():
+    mdp = bandit(1, 2, seed=0)
+    coin = mdp.policy([[0.5, 0.5]])
+    log = mdp.sample_iid(20, np.random.default_rng(0), [[0.5, 0.5]])
+    labeled = aope.Transitions(log.states, log.actions, log.rewards, log.next_states, episodes=np.repeat(np.arange(4), 5))
+    later = labeled.rows(slice(3, None)).having_left_out(4)
+    found = with_propensities(later, coin)
+    assert found.left_out == 4 and found.headless.tolist() == later.headless.tolist() and found.headless.any()
+    assert first_rows([later, later], 20).left_out == 8

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.bounds.breakdown import Altered, Breakdown
 from accountable_ope.demo import run_demo
 from accountable_ope.problem.statements import premise
 from accountable_ope.report.html import report_html
@@ -69,6 +70,18 @@ def test_the_verdict_comes_first(ladder):
     ]  # fmt: skip
     places = [text.index(words) for words in order]
     assert places == sorted(places)
+
+
+def test_an_explanation_is_there_where_it_was_asked_for(ladder):
+    data, intervals = ladder
+    says = "What the width is made of, and what would narrow it"
+    assert says not in report_html(intervals, data, "t")
+    less = Altered("noise", "noise, the variance that was seen", 1.2, 1.5, aope.Status.OK, 0.3)
+    more = Altered("norm-bound", "A norm bound of 40", float("nan"), float("nan"), aope.Status.INCONSISTENT, float("nan"))
+    page = report_html(intervals, data, "t", breakdown=Breakdown(1.1, 1.7, (less,), (more,), 0.0))
+    text = read(page).text
+    assert says in text and "nan" not in page
+    assert "noise, the variance that was seen [1.2, 1.5] 0.3" in text and "A norm bound of 40 no function fits -" in text
 
 
 @pytest.mark.parametrize(

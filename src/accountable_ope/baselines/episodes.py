@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from ..problem.contradictions import check_last_pays
 from ..problem.policy import Policy
 from ..problem.propensities import recorded_probabilities, taken_probabilities
+from ..problem.statements import range_text
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, IntArray, number, ordered_pair, plural, same_rows, vector, whole
 
@@ -147,11 +148,11 @@ def check_payments(data: Transitions, reward_range: Range, terminal_reward: bool
     if outside.any():
         row = int(np.argmax(outside))
         raise InvalidInput(
-            f"`rewards` must lie in the declared reward_range [{low:g}, {high:g}]. Got {data.rewards[row]:g} in row {row}."
+            f"`rewards` must lie in the declared reward_range {range_text(low, high)}. Got {data.rewards[row]:g} in row {row}."
         )
     if data.terminated.any() and not low <= 0 <= high:
         raise InvalidInput(
-            f"`reward_range` must contain 0 where episodes terminate, since that is paid afterwards. Got [{low:g}, {high:g}]."
+            f"`reward_range` must contain 0 where episodes terminate, since that is paid afterwards. Got {range_text(low, high)}."
         )
     if terminal_reward:
         check_last_pays(data)

@@ -13,7 +13,7 @@ from ..io.display import interval_html, one_line
 from ..problem.assumptions import Assumptions, value_ranges
 from ..problem.contradictions import check_data, may_end
 from ..problem.policy import Policy
-from ..problem.statements import Guarantee, Statement, Status, premise
+from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, corrected_interval, hcope_interval
@@ -241,7 +241,7 @@ def _premises(method: str, facts: Assumptions, horizon: int, robust: DoublyRobus
         gap = min(gap, _left(facts, horizon) * max(abs(low), abs(high)))
     if facts.value_range is not None:
         least, most = facts.value_range
-        declared.append(premise("values", f"The value of the target policy lies in [{least:g}, {most:g}], as declared."))
+        declared.append(premise("values", f"The value of the target policy lies in {range_text(least, most)}, as declared."))
         gap = min(gap, _left(facts, horizon) * max(abs(least), abs(most)))
     if robust.least_probability is not None:
         floor = f"The logger gave every action a probability of at least {robust.least_probability:g}, as declared."
@@ -252,7 +252,7 @@ def _premises(method: str, facts: Assumptions, horizon: int, robust: DoublyRobus
     return (
         premise("behavior", "The behavior probabilities are those with which the actions were drawn."),
         premise("episodes", _EPISODES[method]),
-        premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; after the end of an episode nothing is paid."),
+        premise("rewards", f"Every reward lies in {range_text(low, high)}; after the end of an episode nothing is paid."),
         *declared,
         premise("horizon", f"The estimand is the return over {horizon} steps; the value forever differs from it {beyond}."),
         premise("fixed-size", "The number of episodes was not chosen by looking at them."),

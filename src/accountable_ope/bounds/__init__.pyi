@@ -31,6 +31,7 @@ from .findings import Parameter as Parameter
 from .findings import RowsNeeded as RowsNeeded
 from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
+from .half_class import HalfClass as HalfClass
 from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
 from .logging_policy import LoggedValue as LoggedValue
@@ -38,6 +39,7 @@ from .logging_policy import logged_value as logged_value
 from .looks import Decision as Decision
 from .looks import Look as Look
 from .looks import MonitorReport as MonitorReport
+from .misfit_norms import MisfitNorms as MisfitNorms
 from .monitor import Monitor as Monitor
 from .sandwich import SandwichInterval as SandwichInterval
 from .sandwich import sandwich_interval as sandwich_interval

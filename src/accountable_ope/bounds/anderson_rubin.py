@@ -213,7 +213,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         around = constraint_set(member, Grounds((evidence,), statistic, radius.uses), joint=False)[0]
         solution = solve(replace(around, evidence=(replace(evidence, squared=loss),)), system.objective)
     ends = (solution.upper, solution.lower)
-    unclipped = (-ends[1].bound - start_error, ends[0].bound + start_error)
+    unclipped = (system.offset - ends[1].bound - start_error, system.offset + ends[0].bound + start_error)
     if ends[0].status is SolveStatus.EMPTY:
         unclipped = (math.nan, math.nan)
     lower, upper, outcome = clip(unclipped, ranges.value)

@@ -159,6 +159,7 @@ def bound_average_reward(
                 earlier_rows=0,
                 kernel_chosen=True,
                 coefficient_variance=None,
+                left_out=data.left_out,
             ),
         ),
         premises=average_premises(
@@ -168,6 +169,7 @@ def bound_average_reward(
             rule,
             kernel=repr(kernel),
             exact_policy=policy.exact,
+            left_out=data.left_out,
         ),
         estimand="Average reward of the target policy",
     )

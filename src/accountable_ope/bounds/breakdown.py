@@ -19,9 +19,9 @@ from ..io.display import ends_text
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.statements import Statement, Status, advice, remark
 from ..programs.envelope import Envelope, Steps
-from ..radii.accounting import split_delta
 from ..radii.registry import radius_rule
 from ..validation import FloatArray
+from .altering import Altering
 from .findings import RowsNeeded
 from .rebound import Rebound
 
@@ -33,6 +33,9 @@ NEGLIGIBLE = 1e-9
 
 BEST = 2
 """So many remedies are named."""
+
+WORTH = 0.01
+"""A remedy that saves less than this share of the width is not named."""
 
 PREFIXES = 3
 """From so many prefixes of the data the number of rows is extrapolated: all, half and a quarter."""
@@ -106,7 +109,7 @@ class Breakdown:
     @property
     def best(self) -> tuple[Altered, ...]:
         """The two remedies that narrow it most, of those that leave something to the data and are not refuted by them."""
-        return tuple(each for each in self.remedies if each.saved > 0 and each.status is Status.OK)[:BEST]
+        return tuple(each for each in self.remedies if each.saved > WORTH * self.width and each.status is Status.OK)[:BEST]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -160,8 +163,9 @@ def breakdown_of(interval: Interval, *, rows: bool = True) -> Breakdown | None:
     again = interval.rebound
     if again is None or interval.outcome is Status.INCONSISTENT:
         return None
-    parts = _tried(interval, _removals(again))
-    remedies = _tried(interval, _declarations(interval, again))
+    altering = Altering(interval, again)
+    parts = _tried(interval, _removals(altering, again))
+    remedies = _tried(interval, _declarations(interval, altering, again))
     return Breakdown(
         lower=interval.lower,
         upper=interval.upper,
@@ -195,29 +199,31 @@ def _by_saving(altered: Altered) -> tuple[bool, float]:
     return (math.isnan(altered.saved), -altered.saved)
 
 
-def _removals(again: Rebound) -> list[_Change]:
+def _removals(altering: Altering, again: Rebound) -> list[_Change]:
     """Sources of width, each taken away."""
     problem, facts = again.problem, again.problem.assumptions
     found = []
     if not problem.start_is_exact or not problem.starts_are_fixed:
-        found.append(_Change("start-states", "start states that are sampled or come from the log", again.with_known_starts))
+        found.append(
+            _Change("start-states", "start states that are sampled or come from the log", lambda: altering.with_known_starts)
+        )
     if radius_rule(again.asked.radius).follows_variance:
-        found.append(_Change("noise", "noise, the variance that was seen", lambda: _reworded(again, WithoutNoise)))
-        found.append(_Change("range", "range, jumps that might have come and did not", lambda: _reworded(again, WithoutRange)))
+        found.append(_Change("noise", "noise, the variance that was seen", lambda: altering.within(WithoutNoise)))
+        found.append(_Change("range", "range, jumps that might have come and did not", lambda: altering.within(WithoutRange)))
     if isinstance(facts.norm_bound, float):
-        half = facts.norm_bound / 2
-        found.append(_Change("norm", f"half of the norm ball, ||Q|| <= {half:.4g}", lambda: again(half)))
+        half = replace(facts, norm_bound=facts.norm_bound / 2)
+        found.append(_Change("norm", f"half of the norm ball, ||Q|| <= {half.norm_bound:.4g}", _under(altering, half)))
     if facts.misfit > 0:
         exact = replace(facts, misfit=0.0)
-        found.append(_Change("misfit", f"the misfit of {facts.misfit:.4g}", lambda: again.assuming(exact)))
+        found.append(_Change("misfit", f"the misfit of {facts.misfit:.4g}", _under(altering, exact)))
     if facts.misfit_norm is not None:
         less = replace(facts, misfit_norm=facts.misfit_norm / 2)
         text = f"half of the ball of what features miss, a norm of {less.misfit_norm:.4g}"
-        found.append(_Change("misfit-norm", text, lambda: again.assuming(less)))
+        found.append(_Change("misfit-norm", text, _under(altering, less)))
     return found
 
 
-def _declarations(interval: Interval, again: Rebound) -> list[_Change]:
+def _declarations(interval: Interval, altering: Altering, again: Rebound) -> list[_Change]:
     """Stronger declarations, each by itself."""
     problem, facts = again.problem, again.problem.assumptions
     tried: list[tuple[str, str, Assumptions]] = []
@@ -231,15 +237,15 @@ def _declarations(interval: Interval, again: Rebound) -> list[_Change]:
         tried.append(("one-step-range", f"A one-step range of {step:.4g}", replace(facts, one_step_range=step)))
     low, high = _half_range(interval)
     tried.append(("value-range", f"A value range of [{low:.4g}, {high:.4g}]", replace(facts, value_range=(low, high))))
-    found = [_Change(name, text, _under(again, assumed)) for name, text, assumed in tried]
+    found = [_Change(name, text, _under(altering, assumed)) for name, text, assumed in tried]
     if not problem.start_is_exact or not problem.starts_are_fixed:
         text = "Start states that are known and were fixed before the data"
-        found.append(_Change("fixed-starts", text, again.with_known_starts))
+        found.append(_Change("fixed-starts", text, lambda: altering.with_known_starts))
     return found
 
 
-def _under(again: Rebound, facts: Assumptions) -> Callable[[], Interval]:
-    return lambda: again.assuming(facts)
+def _under(altering: Altering, facts: Assumptions) -> Callable[[], Interval]:
+    return lambda: altering.under(facts)
 
 
 def _smaller_norm(interval: Interval, facts: Assumptions) -> float | None:
@@ -258,32 +264,14 @@ def _half_range(interval: Interval) -> Range:
     return (middle - quarter, middle + quarter)
 
 
-def _reworded(again: Rebound, wrapper: Callable[[Envelope], Envelope]) -> Interval:
-    """The interval with another envelope around the same evidence."""
-    from .ends import ends_of, single_threaded
-
-    evaluation, asked = again.evaluation, again.asked
-    rule = radius_rule(asked.radius)
-    growing = asked.planned is not None and rule.anytime
-    size = asked.planned if asked.planned is not None and rule.anytime else len(again.problem.data)
-    split = split_delta(asked.delta, start_is_exact=again.problem.start_is_exact)
-    ends = []
-    with single_threaded():
-        for index in range(len(evaluation.classes)):
-            member = evaluation.member_for(rule, index, growing=growing)
-            grounds = rule.evidence(member, split.kernel, size)
-            changed = tuple(replace(each, envelope=wrapper(each.envelope)) for each in grounds.evidence)
-            ends.append(ends_of(member, rule, replace(grounds, evidence=changed), split.kernel, pointwise=asked.pointwise))
-    return evaluation.interval(ends, rule, split, evaluation.setting(size, growing=growing))
-
-
 def _rows(interval: Interval, again: Rebound) -> RowsNeeded | None:
-    from .sensitivity import study_of
+    from .sensitivity import extrapolated_rows
 
     if not interval.width > 0:
         return None
+    first = interval if again.asked.pointwise is None else again.evaluation.bound(again.asked.radius, again.asked.delta)
     try:
-        return study_of(again.evaluation, again.asked.radius, again.asked.delta).rows_needed(interval.width / 2, PREFIXES)
+        return extrapolated_rows(again.evaluation, first, interval.width / 2, PREFIXES)
     except InvalidInput:  # columns that cannot be cut, or a class around an estimate
         return None
 

@@ -25,6 +25,8 @@ class Built:
     """The units of the features."""
     unlogged: float
     """The share of next and start pairs that were never logged, as far as that is known."""
+    reference: float
+    """From where values are counted: far from 0 a fit of the values themselves would have no digits left."""
 
     def q(self, theta: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
         """Q = W theta as a function of points, None where features are known at the rows only."""
@@ -57,5 +59,7 @@ def build(problem: Problem, classes: FunctionClass | None, basis: Landmarks) -> 
     start = np.concatenate([each.start for each in parts], axis=1)
     after *= -experience.discount
     after += here
-    design = Design(here, after, problem.data.rewards, start, problem.starts.weights @ start, len(scale))
-    return Built(design, classes, basis, scale, unlogged)
+    reference = problem.ranges.reference(terminates=problem.terminates)
+    rewards = problem.data.rewards - (1 - experience.discount) * reference
+    design = Design(here, after, rewards, start, problem.starts.weights @ start, len(scale))
+    return Built(design, classes, basis, scale, unlogged, reference)

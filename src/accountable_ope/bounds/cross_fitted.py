@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
 from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, Status, doubt, premise
+from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import Transitions
 from ..radii.premises import (
     DRAWN_ACTIONS,
@@ -26,6 +26,7 @@ from ..radii.premises import (
     ending_premises,
     fixed_starts,
     kernel_premise,
+    left_out_premises,
     reward_premise,
 )
 from ..validation import IntArray, plural, probability_level, whole
@@ -187,7 +188,7 @@ def cross_fitted_interval(
     design = built.design
     fit = cross_fit(design, groups.labels * parts // groups.many)
     error = _error(problem, built, fit, groups, parts)
-    estimate = float(design.objective @ fit.theta + fit.weighted.mean())
+    estimate = built.reference + float(design.objective @ fit.theta + fit.weighted.mean())
     reach = error.reach(level)
     unclipped = (estimate - reach, estimate + reach) if math.isfinite(estimate + reach) else (-math.inf, math.inf)
     lower, upper, status = clip(unclipped, problem.ranges.value)
@@ -302,8 +303,9 @@ def _premises(
     return (
         ORDER,
         reward_premise(problem.assumptions),
-        premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        premise("values", f"The value lies in {range_text(low, high)}, which cuts the ends; no norm bound is used."),
         *ending_premises(Asked.of(problem)),
+        *left_out_premises(problem.data.left_out),
         premise("either", either, ("coordinates", coordinates)),
         premise("overlap", "The log visits, again and again, every kind of pair (s, a) that the target policy visits."),
         kernel_premise(repr(kernel)) if given else premise("kernel", looked, ("kernel", repr(kernel))),

@@ -14,8 +14,9 @@ from ..programs.constraint import Constraint, Role
 from ..programs.constraint_set import ConstraintSet, Unseen
 from ..programs.envelope import Steps
 from ..programs.pointwise_rows import PointwiseRows
+from ..programs.proofs import Round
 from ..programs.quadratic import Quadratic
-from ..programs.solver import Solution, least_norm_found, solve
+from ..programs.solver import Solution, least_norm_found, solve, solve_from
 from ..programs.step_rows import StepRows
 from ..radii.member import Member
 from ..radii.premises import why_so_large
@@ -41,11 +42,24 @@ def class_ends(member: Member, rule: RadiusRule, delta: float, planned: int, *, 
     return ends_of(member, rule, rule.evidence(member, delta, planned), delta, pointwise=pointwise)
 
 
-def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *, pointwise: bool | None = None) -> ClassEnds:
-    """Both ends of one class from its evidence."""
+def ends_of(
+    member: Member,
+    rule: RadiusRule,
+    grounds: Grounds,
+    delta: float,
+    *,
+    pointwise: bool | None = None,
+    begun: Round | None = None,
+) -> ClassEnds:
+    """Both ends of one class from its evidence.
+
+    begun: what is known already of a set around this one; then the certificate does not prove the ends by itself.
+    """
     constraints, smallest, note = constraint_set(member, grounds, joint=rule.joint)
     wanted = constraints.follows_variance if pointwise is None else pointwise
-    solution = solve(constraints, member.system.objective, _pointwise_rows(member, asked=bool(pointwise)) if wanted else None)
+    rows = _pointwise_rows(member, constraints, asked=bool(pointwise)) if wanted else None
+    objective = member.system.objective
+    solution = solve(constraints, objective, rows) if begun is None else solve_from(constraints, objective, rows, begun)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = (
         grounds.uses,
@@ -77,6 +91,7 @@ def ends_of(member: Member, rule: RadiusRule, grounds: Grounds, delta: float, *,
             listed=member.listed,
             objective=member.system.objective,
             moments=member.system.box_moments,
+            reference=member.system.reference,
             residuals=member.residuals,
             sums=grounds.sums,
             no_cut=grounds.no_cut,
@@ -142,11 +157,11 @@ def _least_misfit(member: Member, rule: RadiusRule, solution: Solution) -> float
 def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -> Constraint | None:
     """mean_j (Q(y_j) - middle)^2 <= (span / 2 + misfit)^2 over data, next and start points y_j: Q and V lie in the value range.
 
-    The moments are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi.
+    The moments are those of [phi, 1], or of [phi, 1, anchor] for Q = anchor + theta'phi; all values are counted from a reference.
     """
     moments, dimension = system.box_moments, system.dimension
     low, high = ranges.value
-    middle, half = 0.5 * (low + high), 0.5 * (high - low) + misfit
+    middle, half = 0.5 * (low + high) - system.reference, 0.5 * (high - low) + misfit
     if half == 0:
         return None
     phi, ones = slice(0, dimension), dimension
@@ -158,22 +173,23 @@ def value_box(system: BellmanSystem, ranges: ValueRanges, misfit: float = 0.0) -
     return Constraint(Role.BOX, Quadratic(moments[phi, phi], linear, constant), half**2)
 
 
-def _pointwise_rows(member: Member, *, asked: bool) -> PointwiseRows | None:
+def _pointwise_rows(member: Member, constraints: ConstraintSet, *, asked: bool) -> PointwiseRows | None:
     """low - misfit <= Q <= high + misfit at every kept point; None where nothing is known of values there.
 
-    asked: refuse where that is so.
+    Of Q = f'theta + g, g what coordinates miss, |g(y)| <= s tau(y) with s at most the norm bound, or that of what features miss:
+    the box of f'theta is wider by this at every point. asked: refuse where nothing is known, and use it for a whole RKHS too.
     """
-    low, high = member.ranges.value
-    if member.system.remainder is not None or not len(member.system.box_rows):
-        if asked:
-            raise InvalidInput(
-                "`pointwise` is not for KernelSections or SemiParametric: what coordinates miss differs from point to point."
-            )
+    system = member.system
+    low, high = (end - system.reference for end in member.ranges.value)
+    whole_rkhs = system.remainder is not None and member.rest is None
+    unknown = not len(system.box_rows) or (system.remainder is not None and system.box_missed is None)
+    if asked and unknown:
+        raise InvalidInput("`pointwise` is not for this class: what is known of its values differs from point to point.")
+    if unknown or (whole_rkhs and not asked) or not low < high:
         return None
-    if not low < high:
-        return None
-    features, anchor = member.system.box_rows[:, :-1], member.system.box_rows[:, -1]
-    return PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)
+    features, anchor = system.box_rows[:, :-1], system.box_rows[:, -1]
+    rows = PointwiseRows.within(features, low - member.misfit, high + member.misfit, anchor)
+    return rows if system.box_missed is None else rows.with_room(system.box_missed, constraints.hidden)
 
 
 def single_threaded() -> threadpool_limits:

@@ -181,6 +181,7 @@ class Evaluation:
                 coefficient_variance=coefficient_variance,
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
                 propensities=problem.propensities,
+                left_out=problem.data.left_out,
             ),
             steps=Asked.of(problem).steps,
         )
@@ -269,8 +270,8 @@ class Evaluation:
     def anchored(self, q: AnyQ, progress: Progress | None = None) -> Evaluation:
         """The same classes around an existing Q, whose residuals make one more pass over the pairs of rows."""
         chosen = replace(self.chosen, estimate=False)  # of this estimate nobody said when it was made
-        columns = q_columns(q, self.problem.experience)
-        return _evaluate(self.problem, self.kernel, self.classes, columns, chosen, self.options, progress)
+        around = Around(q, reference_of(self.problem), chosen)
+        return evaluation_from(self.problem, self.kernel, self.classes, around, self.options, progress)
 
     @checked
     def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
@@ -280,7 +281,8 @@ class Evaluation:
                 "An evaluation around an estimate is of its own rows and discount, where the estimate is known. Evaluate anew, "
                 "with the estimate as `anchor`."
             )
-        return _evaluate(problem, self.kernel, self.classes, None, self.chosen, self.options, progress)
+        around = Around(None, reference_of(problem), self.chosen)
+        return evaluation_from(problem, self.kernel, self.classes, around, self.options, progress)
 
     @checked
     def member(self, index: int, *, rescaled: bool = False, plan: Plan | None = None) -> Member:
@@ -364,20 +366,46 @@ def evaluate(
     ['hoeffding', 'azuma', 'certified']
     """
     check_asked(problem, kernel)
-    columns = None if anchor is None else q_columns(anchor, problem.experience)
-    return _evaluate(problem, kernel, as_classes(features), columns, chosen, options, progress)
+    around = Around(anchor, reference_of(problem), chosen)
+    return evaluation_from(problem, kernel, as_classes(features), around, options, progress)
 
 
-def _evaluate(
+@dataclass(frozen=True, eq=False)
+class Around:
+    """What the classes lie around, and when that was chosen.
+
+    Attributes
+    ----------
+    q : callable, object with `predict_value`, QColumns, or None
+        An estimate.
+    reference : float
+        A constant from which values are counted.
+    chosen : Choice
+    """
+
+    q: AnyQ | None
+    reference: float
+    chosen: Choice
+
+
+def reference_of(problem: Problem) -> float:
+    """The constant from which values are counted, by what was declared of them."""
+    return problem.ranges.reference(terminates=problem.terminates)
+
+
+def evaluation_from(
     problem: Problem,
     kernel: Kernel,
     classes: tuple[FunctionClass, ...],
-    anchor: QColumns | None,
-    chosen: Choice,
-    options: TileOptions | None,
-    progress: Progress | None,
+    around: Around,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
-    systems = tuple(bellman_system(problem.experience, each, anchor) for each in classes)
+    """The sums of all classes, values counted from the reference."""
+    experience, reference, chosen = problem.experience, around.reference, around.chosen
+    anchor = None if around.q is None else q_columns(around.q, experience)
+    counted = anchor if around.q is None or not reference else q_columns(around.q, experience, reference)
+    systems = tuple(bellman_system(experience, each, counted, reference) for each in classes)
     if anchor is not None and chosen.estimate:  # then weights of a cut may look at its residuals
         systems = tuple(replace(each, rewards=each.target) for each in systems)
     statistics = tuple(kernel_statistics(systems, kernel, options, progress))

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..arguments import checked
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from .breakdown import Breakdown
     from .companions import Companions
     from .decision import Ruling
+    from .half_class import HalfClass
+    from .misfit_norms import MisfitNorms
     from .verdict import Verdict
 
 SHOWN_ROWS = 20_000
@@ -60,6 +63,8 @@ class Basis:
         c0.
     moments : array
         Of the value box.
+    reference : float
+        The constant from which values are counted there.
     residuals : ResidualRange
         How large residuals can be.
     sums : RowSums
@@ -76,6 +81,7 @@ class Basis:
     residuals: ResidualRange
     sums: RowSums
     no_cut: NoCut | None = None
+    reference: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +168,17 @@ class ClassCertificates:
         kind = self.basis.description.kind
         rest = "" if self.constraints.rest is None else rest_kernel(self.basis.description)
         planned = self.basis.sums.planned_for is not None
-        return ClassWords(self.features, self.norm_bound, self.note, self.statistic.dimension, self.cut, kind, rest, planned)
+        return ClassWords(
+            features=self.features,
+            norm_bound=self.norm_bound,
+            note=self.note,
+            dimension=self.statistic.dimension,
+            cut=self.cut,
+            kind=kind,
+            rest=rest,
+            planned=planned,
+            reference=self.basis.reference,
+        )
 
     @property
     def cut(self) -> CutWords | None:
@@ -398,7 +414,8 @@ class Interval:
     def breakdown(self, rows: bool = True) -> Breakdown | None:
         """What the width is made of, and which declaration or how many rows would narrow it: the same rows bounded again.
 
-        Takes about ten times as long as the interval itself. None where there is no interval, and for an average reward.
+        Takes a few times as long as the interval itself: each goes on from where its bound ended. None where there is no
+        interval, and for an average reward.
 
         Parameters
         ----------
@@ -418,7 +435,44 @@ class Interval:
 
         Of a `SemiParametric` class the norm is that of what its features miss, the declared `misfit_norm`.
         """
+        return self._fragility
+
+    def half_class(self) -> HalfClass | None:
+        """The ends had every class half of its features, bounded anew: how much the answer hangs on the class.
+
+        Takes about as long as the interval itself. None where there is no interval, for a table, a whole RKHS, or columns that
+        were given as numbers.
+        """
+        return self._half_class
+
+    @cached_property
+    def _fragility(self) -> Fragility | None:
         return None if self.rebound is None else fragility_of(self, self.rebound)
+
+    @cached_property
+    def _half_class(self) -> HalfClass | None:
+        from .half_class import half_class_of
+
+        return None if self.rebound is None else half_class_of(self, self.rebound)
+
+    @checked
+    def misfit_norms(self, at_least: float | None = None) -> MisfitNorms | None:
+        """What the declared `misfit_norm` of a `SemiParametric` class decides: the same rows bounded again at other norms.
+
+        Takes about fifteen times as long as the interval itself. None where no such norm was declared.
+
+        Parameters
+        ----------
+        at_least : float, optional
+            A threshold: up to which norm is "value >= at_least" supported?
+
+        Returns
+        -------
+        MisfitNorms or None
+        """
+        from .misfit_norms import misfit_norms_of
+
+        return misfit_norms_of(self, at_least)
 
     @property
     def specifications(self) -> tuple[SpecificationTest, ...]:

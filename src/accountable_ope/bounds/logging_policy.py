@@ -24,7 +24,7 @@ from ..problem.assumptions import Assumptions, Range, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.contradictions import check_data, may_end
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, Status, doubt, premise
+from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import StartStates, Transitions
 from ..radii.premises import Asked, ending_premises
 from ..validation import BoolArray, FloatArray, IntArray, plural, probability_level, row_keys
@@ -286,7 +286,7 @@ def _premises(data: Transitions, facts: Assumptions, episodes: int, cut: int) ->
             "Given the episodes before it, each is one of the same process: it starts in a draw of the start distribution and "
             "follows the logging policy, the same in all of them; all are in the log, from their first step on.",
         ),
-        premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; after the end of an episode nothing is paid."),
+        premise("rewards", f"Every reward lies in {range_text(low, high)}; after the end of an episode nothing is paid."),
         *ending_premises(asked),
         *truncated,
         premise(

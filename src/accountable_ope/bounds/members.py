@@ -34,7 +34,7 @@ def class_member(
 ) -> Member:
     """A class with its system and statistic; anchored: it lies around an estimate."""
     facts, ranges = problem.assumptions, problem.ranges
-    largest, note = _largest_norm(problem, function_class, anchored=anchored)
+    largest, note = _largest_norm(problem, function_class, system.reference, anchored=anchored)
     return Member(
         name=repr(function_class),
         system=system,
@@ -49,6 +49,7 @@ def class_member(
             terminates=problem.terminates,
             anchored=anchored,
             rest=system.rest,
+            reference=system.reference,
         ),
         box=value_box(system, ranges, facts.misfit),
         norm=facts.norm_bound,
@@ -65,7 +66,7 @@ def class_member(
     )
 
 
-def _largest_norm(problem: Problem, function_class: FunctionClass, *, anchored: bool) -> tuple[float, str]:
+def _largest_norm(problem: Problem, function_class: FunctionClass, reference: float, *, anchored: bool) -> tuple[float, str]:
     """(what ||Q|| is taken to be at most where no norm bound is declared, why)."""
     facts, ranges = problem.assumptions, problem.ranges
     if facts.norm_bound is None and not anchored:
@@ -74,7 +75,7 @@ def _largest_norm(problem: Problem, function_class: FunctionClass, *, anchored: 
         implied = function_class.norm_of_values(highest + facts.misfit)
         if 0 < implied < math.inf:
             return implied, VALUE_NORM
-    return UNDECLARED_NORM * max(map(abs, ranges.value), default=1.0) or 1.0, ""
+    return UNDECLARED_NORM * ranges.largest_from(reference) or 1.0, ""
 
 
 def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: Problem) -> float:
@@ -84,8 +85,10 @@ def rounding_slack(system: BellmanSystem, statistic: KernelStatistic, problem: P
     the premises say so.
     """
     scale, penalized = statistic.column_scale[: system.dimension], system.penalized.copy()
-    largest_value, norm_bound = max(map(abs, problem.ranges.value)), problem.assumptions.norm_bound
-    norm = counted_norm(system.dimension, problem.ranges)
+    largest_value, norm_bound = problem.ranges.largest_from(system.reference), problem.assumptions.norm_bound
+    if system.reference:  # an estimate around which the class lies may be elsewhere
+        largest_value += abs(system.offset - system.reference)
+    norm = counted_norm(system.dimension, problem.ranges, system.reference)
     if isinstance(norm_bound, float):
         norm = min(norm, norm_bound)
     residual_size, free = float(statistic.column_scale[system.dimension]), ~penalized

@@ -191,6 +191,7 @@ class Monitor:
             "rows": np.column_stack([data.rewards, data.states, data.next_states]),
             "actions": data.actions,
             "terminated": data.terminated,
+            "left_out": np.array(data.left_out),
             "pair_gram": sums.pair_gram,
             "diag_gram": sums.diag_gram,
             "kernel_error": np.array(sums.kernel_error),
@@ -279,6 +280,7 @@ class Monitor:
         rows, many = arrays["rows"], range(len(self.features))
         width = (rows.shape[1] - 1) // 2
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
+        data = data.having_left_out(int(arrays.get("left_out", 0)))
         here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
         sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
         size = sum(phi.dimension + each.intercept + 2 for phi, each in zip(self.features, self.classes, strict=True))
@@ -349,7 +351,8 @@ def _joined(data: Transitions, batch: Transitions) -> Transitions:
         if old.shape[1:] != new.shape[1:]:
             raise InvalidInput(f"`{name}` must have {old.shape[1]} columns, as before. Got {new.shape[1]}.")
     names = ("states", "actions", "rewards", "next_states", "terminated")
-    return Transitions(*(np.concatenate([getattr(data, name), getattr(batch, name)]) for name in names))
+    joined = Transitions(*(np.concatenate([getattr(data, name), getattr(batch, name)]) for name in names))
+    return joined.having_left_out(data.left_out + batch.left_out)
 
 
 def _at_next(features: FeatureMap, batch: Transitions, policy: Policy) -> FloatArray:

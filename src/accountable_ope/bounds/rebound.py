@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -12,6 +13,7 @@ from ..problem.problem import Problem
 from ..problem.transitions import StartStates
 
 if TYPE_CHECKING:
+    from ..classes.function_class import FunctionClass
     from .companions import Companions
     from .evaluation import Evaluation
     from .interval import Interval
@@ -55,6 +57,21 @@ class Rebound:
     def assuming(self, assumptions: Assumptions) -> Interval:
         """Under other assumptions, with the same discount."""
         return self._bound(self.evaluation.assuming(assumptions), self.asked.delta)
+
+    def with_classes(self, classes: Sequence[FunctionClass]) -> Interval:
+        """With other classes of functions: one more pass over the pairs of rows."""
+        from .evaluation import evaluate
+
+        before = self.evaluation
+        other = evaluate(
+            before.problem,
+            features=classes,
+            kernel=before.kernel,
+            anchor=before.anchor,
+            chosen=before.chosen,
+            options=before.options,
+        )
+        return self._bound(replace(other, log=before.log), self.asked.delta)
 
     def with_known_starts(self) -> Interval:
         """As if the start states were the distribution itself, fixed before the data."""

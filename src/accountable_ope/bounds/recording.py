@@ -87,6 +87,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         statistic=statistic_record(statistic),
         objective=basis.objective,
         offset=part.offset,
+        reference=basis.reference,
         penalized=constraints.penalized,
         moments=basis.moments,
         unseen=None if unseen is None else (unseen.objective, unseen.box),
@@ -135,7 +136,8 @@ def _rows_record(part: ClassCertificates) -> RowsRecord:
     sums, cut = part.basis.sums, part.basis.sums.cut
     record = None
     if cut is not None:
-        record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, cut.kind, cut.earlier, cut.rate)
+        chosen = (cut.kind, cut.earlier, cut.rate)
+        record = CutRecord(cut.total, cut.squares, cut.count, cut.absolute, cut.length, *chosen, cut.missed)
     no_cut = None if part.basis.no_cut is None else part.basis.no_cut.name
     planned = None if sums.planned_for is None else PlanRecord(sums.planned_for.assumptions, sums.planned_for.delta)
     return RowsRecord(sums.log_determinant, sums.bootstrap, record, no_cut, planned, sums.largest_scaled)
@@ -178,7 +180,9 @@ def _class_differences(part: ClassCertificates, proof: ClassProof) -> list[str]:
     record, box = derived.facts.record, plain_box(derived.facts)
     facts = {
         "features": part.features == derived.facts.name,
-        "offset": record.setting.anchored or part.offset == (0.0 if record.average is None else record.average.middle),
+        "offset": record.setting.anchored
+        or part.offset == (derived.facts.reference if record.average is None else record.average.middle),
+        "reference": reach.reference == derived.facts.reference,
         "missed": _close(part.missed, derived.added),
         "norm_bound": held.norm_bound == derived.facts.norm_bound,
         "rest": _rest(held) == (None if derived.facts.part.rest is None else derived.facts.rest_radius),

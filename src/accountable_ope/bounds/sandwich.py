@@ -13,7 +13,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, Status, premise
+from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
 from ..radii.premises import (
     DRAWN_ACTIONS,
@@ -24,6 +24,7 @@ from ..radii.premises import (
     ending_premises,
     fixed_starts,
     kernel_premise,
+    left_out_premises,
     reward_premise,
 )
 from ..statistics.examiner import ClassTests
@@ -189,7 +190,7 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         of_starts = _start_error(problem, evaluation.classes[0], theta)
         # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
         standard_error = math.hypot(of_rows, of_starts)
-        estimate = float(system.objective @ theta)
+        estimate = system.offset + float(system.objective @ theta)
         reach = -NormalDist().inv_cdf(probability_level(delta) / 2) * standard_error
         unclipped = (estimate - reach, estimate + reach)
     lower, upper, outcome = clip(unclipped, ranges.value)
@@ -197,8 +198,9 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
     premises = (
         ORDER,
         reward_premise(problem.assumptions),
-        premise("values", f"The value lies in [{low:g}, {high:g}], which cuts the ends; no norm bound is used."),
+        premise("values", f"The value lies in {range_text(low, high)}, which cuts the ends; no norm bound is used."),
         *ending_premises(Asked.of(problem)),
+        *left_out_premises(problem.data.left_out),
         premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
         kernel_premise(repr(evaluation.kernel)),
         # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.

@@ -208,16 +208,9 @@ class Study:
         """The rows that an interval of this width takes, from n, n/2, n/4, ... (`parts` of them, by whole episodes)."""
         positive(width, "width")
         whole(parts, "parts", least=2)
-        if any(each.at_rows_only for each in self.evaluation.classes):
-            raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
         # Other rows need no event in common: each interval is that of `bound_value`, with rates and weights of its own.
-        intervals, problem = [self.evaluation.bound(self.radius, self.delta)], self.evaluation.problem
-        for k in range(1, parts):
-            earlier, _ = problem.split(0.5**k)
-            if len(earlier.data) < intervals[-1].count:
-                done = part_of(progress, (k - 1) / (parts - 1), k / (parts - 1))
-                intervals.append(self.evaluation.again(earlier, done).bound(self.radius, self.delta))
-        return _rows_needed(intervals[::-1], float(width))
+        _refuse_uncut(self.evaluation)
+        return extrapolated_rows(self.evaluation, self.evaluation.bound(self.radius, self.delta), float(width), parts, progress)
 
     def _norms(self) -> tuple[float, float]:
         """From as good as a constant Q to as good as no bound."""
@@ -389,6 +382,25 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: 
         else:
             high, step = middle, math.inf
     return low, high
+
+
+def _refuse_uncut(evaluation: Evaluation) -> None:
+    if any(each.at_rows_only for each in evaluation.classes):
+        raise InvalidInput("`rows_needed` cuts the data; features given as columns (Precomputed) cannot be cut with them.")
+
+
+def extrapolated_rows(
+    evaluation: Evaluation, interval: Interval, width: float, parts: int, progress: Progress | None = None
+) -> RowsNeeded:
+    """The rows that an interval of this width takes, from that of all rows and those of the first half, quarter, ..."""
+    _refuse_uncut(evaluation)
+    intervals, problem, radius = [interval], evaluation.problem, interval.radius.name
+    for k in range(1, parts):
+        earlier, _ = problem.split(0.5**k)
+        if len(earlier.data) < intervals[-1].count:
+            done = part_of(progress, (k - 1) / (parts - 1), k / (parts - 1))
+            intervals.append(evaluation.again(earlier, done).bound(radius, interval.delta))
+    return _rows_needed(intervals[::-1], width)
 
 
 def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:

@@ -41,11 +41,12 @@ class Terms:
 
     def averaged(self, origin: RowsOrigin) -> AveragedRecord:
         """Boxes over points by the anchor's values there in place of their limits, over rows by their targets."""
-        lowest = self._residuals.ranges.value[0] - self._residuals.assumptions.misfit
+        lowest = self._residuals.ranges.value[0] - self._residuals.reference - self._residuals.assumptions.misfit
         residual, m = origin.targets is not None, len(self._constraints.penalized)
+        room = 0.0 if origin.missed is None else self._constraints.hidden * origin.missed
         return AveragedRecord(
             features=origin.features[:, :m],
-            offsets=lowest - origin.low if origin.targets is None else -origin.targets,
+            offsets=lowest - (origin.low + room) if origin.targets is None else -origin.targets,
             weights=origin.weights,
             residual=residual,
             round=origin.round,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..arguments import checked
 from ..classes.function_class import Features, as_classes
-from ..defaults.choosing import WITHIN, Stages, choose_recipe, unseen
+from ..defaults.choosing import Stages, choose_recipe, unseen
 from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
@@ -61,7 +61,8 @@ def bound_value(
         When class and kernel were chosen; by default before any of the data.
     within : float, optional
         Without features: how near Q is asserted to be to a fit to the earliest rows, in root mean square over logged points, as a
-        share of the range of values; 0.1 by default.
+        share of the range of values; 0.1 by default. Where the class is a table nothing rests on it, and `Interval.recipe` says
+        so (`statements`).
     recipe : Recipe, optional
         Without features: what was chosen on the first of these rows before.
     options : TileOptions, optional
@@ -107,7 +108,7 @@ def bound_value(
         report = stages or (unseen if progress is None else _only_statistic(progress))
         if recipe is None:
             radius_rule(radius), probability_level(delta)  # refused before any work
-            recipe = choose_recipe(problem, within=WITHIN if within is None else within, stages=report)
+            recipe = choose_recipe(problem, within=within, stages=report)
         return first_answers(problem, recipe, (radius,), delta, pointwise=pointwise, options=options, stages=report)[0]
     if features is None or kernel is None:
         raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")

@@ -7,6 +7,7 @@ digits of the width.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..io.display import confidence
+from ..problem.never_logged import rows_wanted
 from ..problem.statements import Guarantee, Statement, Status, advice, remark
 from ..radii.doubts import DoubtKind, p_text
 from .companions import Companions
@@ -28,6 +30,10 @@ AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
 BET = "What a practitioner would bet on, for many rows"
+HARDLY = 0.97
+"""An interval of this share of the range of values says next to nothing."""
+WIDE = 0.25
+"""An interval of this share of the range of values is wide."""
 SERIOUS = ("overlap",)
 """Doubts with which nobody should bet on a large-sample interval."""
 
@@ -51,6 +57,8 @@ class Verdict:
         missing.
     advice : Statement
         What to do next.
+    wanted : Statement or None
+        Of which actions, and in which states, rows are needed; None where the interval is no wider for want of any.
 
     Examples
     --------
@@ -70,15 +78,19 @@ class Verdict:
     decision: Ruling | None
     parts: tuple[Statement, ...]
     advice: Statement
+    wanted: Statement | None = None
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.second_line}" if self.second_line else self.sentence
 
 
-def verdict_of(interval: Interval, companions: Companions = NONE, ruling: Ruling | None = None) -> Verdict:
+def verdict_of(
+    interval: Interval, companions: Companions = NONE, ruling: Ruling | None = None, names: Sequence[str] = ()
+) -> Verdict:
     """The verdict on an interval beside its companions.
 
     ruling: on what was asked; None: whether the target policy is better than the logged one, where both values are known.
+    names: what the columns of the state are called, where that is known.
     """
     against_logged = None if companions.logged is None else _comparison(interval, companions.logged)
     match interval.status:
@@ -97,7 +109,15 @@ def verdict_of(interval: Interval, companions: Companions = NONE, ruling: Ruling
         parts.append(_crossed_part(companions.crossed))
     parts += [each.statement for each in interval.doubts]
     decision = against_logged if ruling is None else ruling
-    return Verdict(first, second, decision, (*parts, *companions.missing), _advice(interval, decision))
+    wanted = _rows_wanted(interval, names)
+    return Verdict(first, second, decision, (*parts, *companions.missing), _advice(interval, decision), wanted)
+
+
+def _rows_wanted(interval: Interval, names: Sequence[str]) -> Statement | None:
+    """What nobody logged, where the interval is wide or the whole range."""
+    low, high = interval.ranges.value
+    wide = interval.outcome is Status.VACUOUS or interval.width > WIDE * (high - low)
+    return rows_wanted(interval.rebound.evaluation.whole, names) if wide and interval.rebound is not None else None
 
 
 def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
@@ -112,6 +132,11 @@ def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
 def _bounded(interval: Interval, companions: Companions, against: Ruling | None) -> tuple[str, str]:
     low, high = outward(interval.lower, interval.upper)
     first = f"{_how_sure(interval)} {_what(interval)} lies between {low} and {high}"
+    least, most = interval.ranges.value
+    if interval.width > HARDLY * (most - least):
+        first = (
+            f"These data and assumptions hardly bound {_what(interval)}: between {low} and {high} of {least:.4g} to {most:.4g}"
+        )
     logged = _logged_clause(companions)
     conclusion = ""
     if logged and against is not None:
@@ -173,7 +198,7 @@ def _bet(companions: Companions) -> str:
     crossed = companions.crossed
     bet = ""
     if crossed is not None and _says_something(crossed):
-        bet = f"{BET}: {_estimate(crossed)}, which rests on no class. Nothing is proved."
+        bet = f"{BET}: {_estimate(crossed)}, right only where rows are many enough. Nothing is proved."
     return " ".join(filter(None, (bet, _left_out(companions))))
 
 

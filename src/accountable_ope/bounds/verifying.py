@@ -27,6 +27,7 @@ from ..radii.plan import Plan
 from ..radii.premises import Asked, Choice
 from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
+from ..statistics.bellman import BellmanSystem
 from ..statistics.estimates import AnyQ
 from ..statistics.examiner import ClassTests
 from ..validation import FloatArray
@@ -35,7 +36,7 @@ from ..verification.record import Circumstances, ClassRecord, CutRecord, Record,
 from ..verification.verify import Verification, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
-from .evaluation import Evaluation, evaluate
+from .evaluation import Around, Evaluation, evaluation_from
 from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
@@ -152,10 +153,13 @@ def _against_data(
         return "the data are others than those of the certificate"
     if starts is not None and record.average is None and starts.sha256 != record.data.starts:
         return "the start states are others than those of the certificate"
+    if data.left_out > record.setting.left_out:
+        return "rows of the log were left out, and the certificate does not say so"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:
-        return "its class lies around an estimate, which is needed" if estimate is None else "its class lies around no estimate"
+        needed = "its class lies around an estimate, which must be given (--choice with what `aope bound --save-choice` wrote)"
+        return needed if estimate is None else "its class lies around no estimate"
     chosen = described_kernel(record.kernel) if kernel is None else kernel
     if features is None:
         features = [described_class(part.description) for part in record.classes]
@@ -180,7 +184,8 @@ def _against_data(
         if problem.terminates != setting.terminates:
             return "a row is terminated, and the certificate says that no state is terminal"
         when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
-        evaluation = evaluate(problem, features=classes, kernel=chosen, anchor=estimate, chosen=when)
+        reference = max((part.reference for part in record.classes), key=abs)
+        evaluation = evaluation_from(problem, chosen, classes, Around(estimate, reference, when))
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
         except InvalidInput:  # assumptions that these data contradict
@@ -221,9 +226,10 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
     unseen = None if system.remainder is None else (system.remainder.objective, system.remainder.box)
     pairs: dict[str, tuple[ArrayLike, ArrayLike]] = {
         "the objective": (part.objective, system.objective),
-        "the anchor": (part.offset, system.offset),
+        "the anchor": (part.offset - part.reference, system.offset - system.reference),
+        "the reference": (part.reference, system.reference),
         "the norm": (part.penalized, system.penalized),
-        "the value box": (part.moments, system.box_moments),
+        "the value box": _in_lengths(part.moments, system.box_moments),
         "what is unseen": (part.unseen or 0.0, unseen or 0.0),
         "what features miss": (_rest(part.rest), _rest(system.rest)),
         "the diameter": (cover.diameter, reach.diameter),
@@ -236,11 +242,12 @@ def _different(part: ClassRecord, member: Member, grounds: Grounds) -> str:
         "the determinant": (part.sums.log_determinant or 0.0, grounds.sums.log_determinant or 0.0),
         "the resampled radius": (part.sums.bootstrap or 0.0, grounds.sums.bootstrap or 0.0),
         "the scale of rows": (part.sums.largest_scaled or 0.0, grounds.sums.largest_scaled or 0.0),
-        "the cut": (_cut(part.sums.cut), _cut(grounds.sums.cut)),
     }
     if part.sums.no_cut != (None if grounds.no_cut is None else grounds.no_cut.name):
         return "why there is no cut"
     if (part.sums.cut and part.sums.cut.kind) != (grounds.sums.cut and grounds.sums.cut.kind):
+        return "the cut"
+    if part.sums.cut is not None and grounds.sums.cut is not None and not _same_cut(part.sums.cut, grounds.sums.cut, system):
         return "the cut"
     for name, (claimed, found) in pairs.items():
         slack = 1e-9 * max(_size(found), 1e-3 if name == "a point of a box" else 0.0)
@@ -299,8 +306,10 @@ def _farthest_row(part: ClassRecord, member: Member) -> float:
     steps, distance = step_rows(member), 0.0
     extra = [each for each in (steps.missed, steps.ranges) if each is not None]
     residuals = np.column_stack([steps.residuals, -steps.target, *extra])
+    missed = member.system.box_missed
+    values = member.system.box_rows if missed is None else np.column_stack([member.system.box_rows, missed])
     for averaged in part.rows:
-        rows = residuals if averaged.residual else member.system.box_rows
+        rows = residuals if averaged.residual else values
         given = [each for each in (averaged.missed, averaged.ranges) if each is not None]
         for point in np.column_stack([averaged.features, averaged.offsets, *given]):
             if len(point) != rows.shape[1]:
@@ -314,10 +323,32 @@ def _rest(rest: Rest | RestRecord | None) -> tuple[float, ...]:
     return () if rest is None else (rest.coordinates, rest.diameter)
 
 
-def _cut(sums: CutSums | CutRecord | None) -> FloatArray:
-    if sums is None:
-        return np.zeros(0)
-    return np.concatenate([sums.total, sums.squares.ravel(), [sums.count, sums.absolute, sums.length, sums.earlier, sums.rate]])
+def _in_lengths(claimed: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both matrices of products of columns in units of the lengths of those that were found, which may differ by much."""
+    lengths = np.sqrt(np.maximum(np.diagonal(found), 0.0))
+    lengths[lengths == 0] = 1.0
+    sizes = np.outer(lengths, lengths)
+    return (claimed / sizes if claimed.shape == found.shape else claimed), found / sizes
+
+
+def _same_cut(claimed: CutRecord, found: CutSums, system: BellmanSystem) -> bool:
+    """Every sum as near as its own size allows: rewards may be millions of times smaller than features, or than their number."""
+    if claimed.total.shape != found.total.shape or (claimed.count, claimed.earlier) != (found.count, found.earlier):
+        return False
+    # |sum_i w_i C_ij| <= sqrt(n sum_i w_i^2 C_ij^2), and products of two columns are at most those of their lengths.
+    lengths = np.sqrt(np.diagonal(found.squares))
+    total, squares = 1e-9 * math.sqrt(found.count) * lengths, 1e-9 * np.outer(lengths, lengths)
+    # What coordinates miss is a root of a difference, of which rounding leaves half of the digits.
+    reach = 0.0 if system.rest is None else 1e-7 * system.rest.diameter
+    missed = reach * np.array([found.absolute, found.length]) / found.count
+    return (
+        bool((np.abs(claimed.total - found.total) <= total + 1e-6 * np.abs(found.total)).all())
+        and bool((np.abs(claimed.squares - found.squares) <= squares + 1e-6 * np.abs(found.squares)).all())
+        and bool((np.abs(np.subtract(claimed.missed, found.missed)) <= missed + 1e-6 * np.array(found.missed)).all())
+        and np.allclose(
+            (claimed.absolute, claimed.length, claimed.rate), (found.absolute, found.length, found.rate), rtol=1e-6, atol=0
+        )
+    )
 
 
 def _size(value: ArrayLike) -> float:

@@ -37,11 +37,15 @@ class Remainder:
         |value(Q) - value(Q - g)| <= s objective.
     box : float
         |g(y)| <= s box in root mean square over the points of the value box.
+    points : tuple of three arrays, or None
+        |g(y)| <= s points at the data, at the next states (averaged over the policy) and at the start states, one by one; None
+        where that is not known.
     """
 
     rows: FloatArray
     objective: float
     box: float
+    points: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
 
 @checked

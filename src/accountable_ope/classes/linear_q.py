@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,12 @@ class LinearQ:
         """Q at rows x = (s, a)."""
         values = self.features(points) @ self.theta[: self.features.dimension]
         return np.asarray(values + self.theta[-1] if self.features.intercept else values)
+
+    def minus(self, constant: float) -> LinearQ:
+        """Q less a constant; the features must have an intercept."""
+        if not self.features.intercept:
+            raise InvalidInput("`constant` needs features with an intercept: this Q has no coefficient to subtract it from.")
+        return replace(self, theta=np.append(self.theta[:-1], self.theta[-1] - constant))
 
     def _vectors(self, actions: Any) -> FloatArray:
         if actions.ndim == 2:

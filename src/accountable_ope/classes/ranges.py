@@ -58,6 +58,8 @@ class ResidualRange:
     rest_diameter : float
         What the features miss differs by at most misfit_norm times this between two points, and from 0; 0: they miss nothing.
         `points`, `slack` and `diameter` are then those of the features alone.
+    reference : float
+        The constant from which values are counted.
     """
 
     assumptions: Assumptions
@@ -68,11 +70,12 @@ class ResidualRange:
     slack: float = 0.0
     center: FloatArray | None = None
     rest_diameter: float = 0.0
+    reference: float = 0.0
 
     @property
     def largest_value(self) -> float:
-        """The largest |value| that the assumptions allow."""
-        return max(map(abs, self.ranges.value))
+        """The largest |value| that the assumptions allow, counted from the reference."""
+        return self.ranges.largest_from(self.reference)
 
     @property
     def declared(self) -> float:
@@ -168,6 +171,7 @@ def residual_range(
     terminates: bool,
     anchored: bool = False,
     rest: Rest | None = None,
+    reference: float = 0.0,
 ) -> ResidualRange:
     """What bounds the residuals of this class: declared ranges, the norm, and points that stand for all others.
 
@@ -184,6 +188,8 @@ def residual_range(
         Whether the class lies around a Q of which nothing is known.
     rest : Rest, optional
         Which coordinates are of a part with a norm of its own, where there is one.
+    reference : float
+        The constant from which values are counted.
 
     Returns
     -------
@@ -204,13 +210,14 @@ def residual_range(
     """
     reach = 0.0 if rest is None else rest.diameter
     if anchored:  # nothing is known of the Q at which the class is anchored
-        return ResidualRange(assumptions, ranges, terminates, np.inf, rest_diameter=reach)
+        return ResidualRange(assumptions, ranges, terminates, np.inf, rest_diameter=reach, reference=reference)
     found = spread_of(function_class, policy, assumptions.state_box)
     if function_class.intercept:
         found = found.beside(1.0)
     if rest is not None:
         found = found.after(rest.coordinates)
-    return ResidualRange(assumptions, ranges, terminates, found.diameter, found.points, found.slack, found.center, reach)
+    spread = (found.diameter, found.points, found.slack, found.center)
+    return ResidualRange(assumptions, ranges, terminates, *spread, reach, reference)
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,7 +98,9 @@ class KernelSections:
         shares = [missed_here.mean(), float(starts.weights @ missed_start)]
         if live.any():
             shares.append(missed_after[live].mean())
-        remainder = Remainder(np.sqrt(found.missed), float(np.sqrt(found.start_missed)), float(np.sqrt(np.mean(shares))))
+        one_by_one = (np.sqrt(missed_here), np.sqrt(missed_after), np.sqrt(missed_start))
+        box = float(np.sqrt(np.mean(shares)))
+        remainder = Remainder(np.sqrt(found.missed), float(np.sqrt(found.start_missed)), box, one_by_one)
         return Columns(here, after, start, SectionFeatures(found.basis, self.intercept), remainder)
 
     def cover(self, policy: Policy, state_box: StateBox | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +13,19 @@ from cyclopts import Parameter
 from ..bounds.average_reward import bound_average_reward
 from ..bounds.first_answer import first_answers
 from ..bounds.interval import Interval
+from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.value import bound_ladder
 from ..defaults.choosing import WITHIN, Stages, choose_recipe
 from ..defaults.files import load_recipe, save_recipe
 from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..fitting.selection import Candidates, median_bandwidth, select
+from ..problem.assumptions import Assumptions
 from ..problem.policy import state_action_points
 from ..problem.problem import Experience, Problem
 from ..radii.premises import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
+from ..report.fragility import FRAGILITY_ROWS
 from .deciding import DecisionOptions, decision_code
 from .exits import DOUBTED
 from .inputs import Inputs, read_inputs
@@ -109,7 +113,7 @@ def bound(
     radii: LadderOptions = LadderOptions(),
     decision: DecisionOptions = DecisionOptions(),
     explain: Annotated[
-        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it: about ten more bounds.")
+        bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it; takes a few times as long.")
     ] = False,
     report: Annotated[Path | None, Parameter(group=OUTPUT, help="Write an HTML report to this file.")] = None,
     certificate: Annotated[
@@ -125,7 +129,7 @@ def bound(
             raise InvalidInput(f"--certificate must end in .json. Got {certificate.name!r}.")
         if radii.ladder or len(radii.radius) > 1:
             raise InvalidInput("--certificate is of one interval: leave out --ladder, and name at most one --radius.")
-    choice.check()
+    choice.check(declared.misfit_norm)
     decision.check()
     if average_reward and (decision.better_than_logged or explain):
         raise InvalidInput(f"--average-reward does not go with {'--explain' if explain else '--better-than-logged'}.")
@@ -134,7 +138,7 @@ def bound(
     if radii.ladder and radii.radius:
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
     named = choice.given or average_reward or earlier_share is not None
-    unnamed = not named and declared.norm_bound is None and declared.relative_norm is None
+    unnamed = not named and declared.norm_bound is None and declared.relative_norm is None and declared.misfit_norm is None
     first.check(unnamed)
     if earlier_share is not None:
         why = "with --earlier-share, which chooses the bandwidths"
@@ -162,7 +166,7 @@ def bound(
             chosen = Choice()
             if earlier_share is not None:
                 phase("choosing on earlier rows")
-                choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions.discount, earlier_share)
+                choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions, earlier_share)
             asked = inputs.problem(assumptions, propensities)
             if unnamed:
                 stages = within_stage(phase, "choosing on earlier rows")
@@ -171,11 +175,19 @@ def bound(
                 intervals = first_answers(
                     asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
                 )
-                repeat = _repeat(data, problem, declared, first, radii, propensities=propensities, pointwise=pointwise)
+                flags = [
+                    *(["--propensities"] if propensities else []),
+                    *([] if pointwise is None else ["--pointwise" if pointwise else "--pointwise=false"]),
+                    *(["--single-precision"] if choice.single_precision else []),
+                    *(["--explain"] if explain else []),
+                ]
+                if (recipe.ball is not None or first.within is not None) and first.save_choice is None and first.choice is None:
+                    flags += ["--within", f"{WITHIN if first.within is None else first.within:.12g}"]
+                repeat = _repeat(data, (problem, declared, decision), first, radii, flags)
             else:
                 intervals = bound_ladder(
                     asked,
-                    features=choice.classes(asked.experience),
+                    features=choice.classes(asked.experience, declared.misfit_norm),
                     kernel=choice.test_kernel(),
                     radii=radii.names,
                     delta=radii.delta,
@@ -186,8 +198,13 @@ def bound(
                 )
         phase("checking, and what the width is made of" if explain else "checking")
         ruling = decision.decide(intervals[-1])
-        said = Said.of(intervals[-1], ruling, explain=explain)
+        said = Said.of(intervals[-1], ruling, explain=explain, names=inputs.file.columns.states)
+        if declared.misfit_norm is not None:
+            phase("other norms of what features miss")
+            said = replace(said, misfit_norms=_misfit_norms(intervals[-1], decision.threshold))
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
+    if declared.misfit_norm is not None and said.misfit_norms is None:
+        note("With so many rows other norms of what features miss are not tried: aope sensitivity --over misfit-norm tries them.")
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")
@@ -196,51 +213,52 @@ def bound(
     return exit_code(intervals) if ruling is None else decision_code(ruling)
 
 
+def _misfit_norms(interval: Interval, threshold: float | None) -> MisfitNorms | None:
+    """About fifteen more bounds, which take long where there are many rows."""
+    if len(interval.certificates) * interval.count > FRAGILITY_ROWS:
+        return None
+    return interval.misfit_norms(threshold)
+
+
 def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, stages: Stages) -> Recipe:
     """What the earliest rows choose, saved where that was asked for."""
     for name in radii.names:
         radius_rule(name)  # refused before the work of choosing
-    recipe = choose_recipe(asked, within=WITHIN if first.within is None else first.within, stages=stages)
+    recipe = choose_recipe(asked, within=first.within, stages=stages)
     if first.save_choice is not None:
         save_recipe(recipe, first.save_choice)
         note(f"Choice: {first.save_choice}")
     return recipe
 
 
-def _repeat(
-    data: Path,
-    problem: ProblemOptions,
-    declared: Declarations,
-    first: FirstAnswerOptions,
-    radii: LadderOptions,
-    *,
-    propensities: bool,
-    pointwise: bool | None,
-) -> str:
-    """The whole command that gives the same answer."""
-    words = ["aope", "bound", str(data), *spelled(problem), *spelled(declared)]
+def _repeat(data: Path, options: Sequence[object], first: FirstAnswerOptions, radii: LadderOptions, flags: Sequence[str]) -> str:
+    """The whole command that gives the same answer; where it is written to is not part of it.
+
+    options: records that are spelled as they are. flags: words of the others.
+    """
+    words = ["aope", "bound", str(data), *(word for each in options for word in spelled(each))]
     saved = first.save_choice or first.choice
-    within = WITHIN if first.within is None else first.within
-    words += ["--within", f"{within:g}"] if saved is None else ["--choice", str(saved)]
-    words += ["--propensities"] if propensities else []
-    words += [] if pointwise is None else ["--pointwise" if pointwise else "--no-pointwise"]
+    words += [] if saved is None else ["--choice", str(saved)]
+    words += flags
     for name in radii.names:
         words += ["--radius", name]
-    return shlex.join([*words, "--delta", f"{radii.delta:g}"])
+    return shlex.join([*words, "--delta", f"{radii.delta:.12g}"])
 
 
-def _choose_earlier(choice: ClassOptions, inputs: Inputs, discount: float, share: float) -> tuple[ClassOptions, Inputs, Choice]:
+def _choose_earlier(
+    choice: ClassOptions, inputs: Inputs, facts: Assumptions, share: float
+) -> tuple[ClassOptions, Inputs, Choice]:
     """Bandwidths by the median rule (kernel, RKHS) or by held-out loss (random features), on the earliest rows."""
     if choice.tabular:
         raise InvalidInput("--earlier-share chooses bandwidths, and --tabular has none.")
     fourier = choice.fourier
-    if choice.landmarks is not None:
+    if choice.landmarks is not None and facts.misfit_norm is None:
         earlier, later = inputs.data.split(share)
         median = median_bandwidth(state_action_points(earlier.states, earlier.actions, inputs.policy))
         rows, kernel_width, widths = len(earlier), median, [median]
     else:
         candidates = Candidates(fourier.dimension, seed=fourier.feature_seed, intercept=fourier.intercept)
-        selection = select(inputs.data, inputs.policy, discount=discount, candidates=candidates, earlier_share=share)
+        selection = select(inputs.data, inputs.policy, discount=facts.discount, candidates=candidates, earlier_share=share)
         rows, later, kernel_width = selection.earlier_rows, selection.later, float(selection.kernel.bandwidth)
         widths = [features.bandwidth for features in selection.features]
     chosen = replace(fourier, bandwidth=str(kernel_width), feature_bandwidth=tuple(widths))

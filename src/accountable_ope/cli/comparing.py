@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,14 @@ from ..bounds.comparing import Comparison, Contender, Difference, NamedPolicy
 from ..bounds.comparing import compare as compare_policies
 from ..bounds.logging_policy import LoggedValue
 from ..errors import InvalidInput
+from ..io.columns import FileColumns
 from ..io.display import confidence
 from ..problem.statements import Status, texts
 from ..report.comparison_plot import comparison_figure
 from ..report.document import Document, columns_document, finite_or_none
 from ..validation import number
 from .exits import INCONSISTENT, VACUOUS
-from .inputs import Inputs, read_inputs
+from .inputs import Inputs, columns_of, read_inputs
 from .options import PROBLEM, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions, module_file
 from .output import EXIT_CODES, PlotOptions, console, print_json, progress
 from .text import number_text, print_columns, status_text, titled_table
@@ -81,7 +83,7 @@ def compare(
     if len(set(contest.policy)) < len(contest.policy):
         raise InvalidInput(f"--policy must name different policies. Got {' '.join(contest.policy)}.")
     output.check(contest.files(data))
-    choice.check()
+    choice.check(declared.misfit_norm)
     number(radius.delta, "delta")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=choice.one_bandwidth) for each in contest.each()]
@@ -91,7 +93,7 @@ def compare(
         found = compare_policies(
             asked,
             policies,
-            features=choice.classes(asked.experience),
+            features=choice.classes(asked.experience, declared.misfit_norm),
             kernel=kernel,
             radius=radius.radius,
             delta=radius.delta,
@@ -99,13 +101,27 @@ def compare(
             options=choice.tiles(),
             progress=phase("kernel statistics"),
         )
+    columns = _columns(read, policies)
     if output.as_json:
-        print_json(comparison_document(found) | columns_document(read[0].columns))
+        print_json(comparison_document(found) | columns_document(columns))
     else:
         print_comparison(console(), found)
-        print_columns(console(), read[0].columns)
+        print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
     return comparison_code(found)
+
+
+def _columns(read: Sequence[Inputs], policies: Sequence[NamedPolicy]) -> list[FileColumns]:
+    """How the files were read, with what a first look showed of every policy; what holds of one names it."""
+    log, *others = columns_of(read[0].file, read[0].start_file)
+    shared = [each for each in read[0].remarks if all(each in inputs.remarks for inputs in read)]
+    own = [
+        f"{policy.name}: {each}."
+        for policy, inputs in zip(policies, read, strict=True)
+        for each in inputs.remarks
+        if each not in shared
+    ]
+    return [replace(log, remarks=(*log.remarks, *(f"{each}." for each in shared), *own)), *others]
 
 
 def comparison_code(found: Comparison) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from ..demo import DEMO_COMMAND, DEMO_FILES, copy_demo_data, demo_behavior_value, demo_truth, run_demo
-from ..problem.contradictions import check_data, check_rewards
+from ..errors import AopeError
+from ..problem.contradictions import check_data
 from ..problem.first_look import refuse_other_units
 from ..report.document import columns_document, description_document, ladder_document
 from ..validation import ordered_pair
-from .inputs import check_ignored, check_policy, columns_of, first_states, read_log, read_starts
+from .inputs import check_declared_rewards, check_ignored, check_policy, columns_of, first_states, read_log, read_starts
 from .options import OUTPUT, AsJson, DataFile, Declarations, ProblemOptions, given
 from .output import check_folder, check_places, console, json_text, print_json, progress, show, write_text
 from .saying import Said
@@ -38,6 +40,18 @@ def check(
     starts = first_states(file) if problem.starts is None else read_starts(problem.starts, problem, estimate=True)
     columns = columns_of(file, starts)
     check_ignored(problem, columns)
+    refused: AopeError | None = None
+    try:
+        if reward_range is not None:
+            check_declared_rewards(file, reward_range)
+        if assumptions is not None:
+            check_data(file.data, assumptions)
+        if problem.starts is not None and starts is not None:
+            refuse_other_units(file.data, starts.starts, file.columns.states)
+        remarks = check_policy(data, file, starts, problem, assumptions)
+        columns[0] = replace(columns[0], remarks=(*columns[0].remarks, *(f"{each}." for each in remarks)))
+    except AopeError as error:
+        refused = error  # after the description, which may show why
     if as_json:
         print_json(
             description_document(file, reward_range, None if starts is None else starts.starts) | columns_document(columns)
@@ -45,13 +59,8 @@ def check(
     else:
         print_description(console(), file, str(data), reward_range, None if starts is None else starts.starts)
         print_columns(console(), columns)
-    if reward_range is not None:
-        check_rewards(file.data, reward_range)
-    if assumptions is not None:
-        check_data(file.data, assumptions)
-    if problem.starts is not None and starts is not None:
-        refuse_other_units(file.data, starts.starts)
-    check_policy(data, file, starts, problem, assumptions)
+    if refused is not None:
+        raise refused
 
 
 def demo(

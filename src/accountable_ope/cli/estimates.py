@@ -41,7 +41,7 @@ def diagnose(
 ) -> int:
     """Verdict, interval and where the estimate is wrong."""
     output.check(problem.files(data, q))
-    choice.check()
+    choice.check(declared.misfit_norm)
     decision.check()
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
@@ -50,7 +50,7 @@ def diagnose(
         diagnosis = diagnose_q(
             estimate,
             asked,
-            features=choice.classes(asked.experience),
+            features=choice.classes(asked.experience, declared.misfit_norm),
             kernel=kernel,
             radius=radius.radius,
             delta=radius.delta,
@@ -86,11 +86,11 @@ def correct(
 ) -> int:
     """The smallest change, before and after."""
     check_places({"--output": output}, problem.files(data, q))
-    choice.check()
+    choice.check(declared.misfit_norm)
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
-    classes = choice.classes(asked.experience)
+    classes = choice.classes(asked.experience, declared.misfit_norm)
     if len(classes) != 1:
         raise InvalidInput("A correction needs one class: give --feature-bandwidth once.")
     with progress(as_json) as phase:

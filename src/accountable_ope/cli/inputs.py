@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidFile, InvalidInput
 from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
@@ -22,7 +22,7 @@ from ..problem.problem import Experience, Problem
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
-from ..validation import FloatArray
+from ..validation import FloatArray, plural, raw_array
 from .options import ProblemOptions, parse_vectors
 from .output import announce
 
@@ -52,8 +52,10 @@ class Inputs:
 
         one_bandwidth: whether one bandwidth serves all columns of the state.
         """
-        refuse_other_units(self.data, self.starts)
-        found = replace(self, remarks=first_look(self.data, self.starts, self.policy, one_bandwidth=one_bandwidth))
+        names = self.file.columns.states
+        refuse_other_units(self.data, self.starts, names)
+        seen = first_look(self.data, self.starts, self.policy, one_bandwidth=one_bandwidth, names=names)
+        found = replace(self, remarks=seen)
         for each in found.columns:
             for sentence in each.remarks:
                 announce(f"Note: {sentence}")
@@ -63,6 +65,7 @@ class Inputs:
         """The question that is asked of them; `propensities`: whether the column `behavior_probability` may weigh rows."""
         if propensities and self.data.behavior_probability is None:
             raise InvalidInput(f"--propensities needs a column `{LOGGED}`, and {self.file.columns.file} has none.")
+        check_declared_rewards(self.file, assumptions.reward_range)
         asked = Problem(self.file.data, self.starts, self.policy, assumptions, propensities=propensities)
         return asked.part(self.data)
 
@@ -80,6 +83,19 @@ def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, e
     # Where no start states are needed one row keeps the record valid; the policy is known at next states.
     starts = StartStates(file.data.next_states[:1]) if start_file is None else start_file.starts
     return Inputs(file.data, starts, policy, file, start_file)
+
+
+def check_declared_rewards(file: TransitionFile, reward_range: tuple[float, float]) -> None:
+    """Raise where a reward lies outside of the declared range; names the column and the line of the file."""
+    low, high = reward_range
+    outside = (file.data.rewards < low) | (file.data.rewards > high)
+    if outside.any():
+        row, count = int(np.argmax(outside)), int(outside.sum())
+        name = next((name for name, meaning in file.columns.aliases if meaning == "reward"), "reward")
+        raise InvalidInput(
+            f"{file.columns.file}: column `{name}` must lie in the declared --reward-range {low:g} {high:g}. {count} of its "
+            f"entries {plural(count, 'does', 'do')} not, first {file.data.rewards[row]:g} in {file.row(row)}."
+        )
 
 
 def read_log(path: Path, options: ProblemOptions, estimate: bool = False) -> TransitionFile:
@@ -118,8 +134,11 @@ def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile 
 
 def check_policy(
     path: Path, file: TransitionFile, starts: StartFile | None, options: ProblemOptions, assumptions: Assumptions | None
-) -> None:
-    """Raise at what a bound would refuse in the target policy, where one is given, and in how it fits data and start states."""
+) -> tuple[str, ...]:
+    """Raise at what a bound would refuse in the target policy, where one is given, and in how it fits data and start states.
+
+    Returns what a first look at all of them shows, as `Inputs.looked_at`.
+    """
     known_starts = starts is not None and (
         options.starts is not None or options.policy is not None or starts.at_state is not None
     )
@@ -128,7 +147,7 @@ def check_policy(
     if first.states.shape[1] != data.states.shape[1]:
         raise InvalidInput(f"Start states have {first.states.shape[1]} columns, states have {data.states.shape[1]}.")
     if options.policy is None and file.at_next is None:
-        return
+        return ()
     policy = read_policy([(path, file)], starts if known_starts else None, options)
     if not known_starts:  # a table of columns may know the policy at next states only
         first = StartStates(data.next_states[live][:1] if live.any() else data.next_states[:1])
@@ -139,6 +158,7 @@ def check_policy(
     for states in (data.next_states[live], first.states):
         for _ in policy.branches(states) if len(states) else ():
             pass  # asked everywhere, as a bound would
+    return first_look(data, first, policy, names=file.columns.states)
 
 
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
@@ -162,8 +182,12 @@ def read_q(name: str | None, inputs: Inputs) -> AnyQ:
 def _named(name: str, option: str) -> Any:
     """module:attribute, looked up from the current folder."""
     module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise InvalidInput(f"{option} must be module:function. Got {name!r}.")
+    if not module_name or not attribute or ".py" in name or "/" in name:
+        stem = Path(module_name).stem or "policies"
+        raise InvalidInput(
+            f"{option} must be module:function, without .py or a folder: {stem}:{attribute or 'NAME'} is the function "
+            f"{attribute or 'NAME'} of the file {stem}.py in the current folder. Got {name!r}."
+        )
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -255,12 +279,42 @@ def _policy_from_name(name: str, data: Transitions, action_values: str | None) -
     function = _guarded(policy, f"--policy {name}")
     if not data.finite_actions:
         return DeterministicPolicy(function)
-    probabilities = np.asarray(function(data.states[:1]))
-    if probabilities.ndim != 2 or len(probabilities) != 1:
-        raise InvalidInput(
-            f"--policy {name} must map states (n, d) to probabilities (n, actions). Got shape {probabilities.shape}."
-        )
+    probabilities = _tried_out(function, data.states, f"--policy {name}")
     return DiscretePolicy(function, _action_vectors(action_values, probabilities.shape[1]))
+
+
+def _tried_out(function: Callable[..., ArrayLike], states: FloatArray, name: str) -> NDArray[Any]:
+    """What the function says of one state and of a few, or one sentence that shows what is expected of it."""
+    expected = (
+        f"{name} must map states, an array (n, {states.shape[1]}), to probabilities (n, actions), such as [[0.2, 0.8]] for one "
+        "state"
+    )
+    found = np.empty(0)
+    for part in (states[:1], states[:3]):
+        try:
+            found = raw_array(function(part))
+        except InvalidInput as error:
+            if len(part) > 1 or _takes_one(function, states[0]):
+                alone = "It works for one state alone: call it for each, as in np.array([f(state) for state in states])"
+                raise InvalidInput(f"{expected}. {alone}. With several, {error}") from error
+            raise
+        if found.dtype.kind not in "iubf":
+            shown = repr(str(found.flat[0])) if found.size else "nothing"
+            raise InvalidInput(f"{expected}, not the name of an action. It returned {shown}: number the actions 0, 1, 2, ...")
+        if found.shape == (len(part),) and len(part) > 1:
+            hint = " The actions that it takes become probabilities by np.eye(NUMBER_OF_ACTIONS)[actions]."
+            raise InvalidInput(f"{expected}. For {len(part)} states it returned one number each.{hint}")
+        if len(part) == len(states[:3]) and (found.ndim != 2 or len(found) != len(part)):
+            raise InvalidInput(f"{expected}. For {len(part)} states it returned shape {found.shape}.")
+    return found
+
+
+def _takes_one(function: Callable[..., ArrayLike], state: FloatArray) -> bool:
+    """Whether a function is meant for a single state."""
+    try:
+        return raw_array(function(state)).ndim <= 1
+    except InvalidInput:
+        return False
 
 
 def _action_vectors(text: str | None, count: int) -> FloatArray:

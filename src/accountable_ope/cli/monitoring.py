@@ -31,7 +31,7 @@ from .deciding import JUDGED
 from .inputs import columns_of, read_log, read_policy, read_starts
 from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
-from .text import print_columns, status_text, titled_table
+from .text import print_columns, print_doubts, status_text, titled_table
 
 SHOWN = 20
 """Looks in the table; --json holds all of them."""
@@ -65,6 +65,8 @@ def monitor(
     """One look per new batch, each saved before the next."""
     if terminates is None and declared.horizon is None and not declared.terminal_reward:
         raise InvalidInput("--terminates or --never-terminates is needed: it must not depend on which rows were seen so far.")
+    if declared.misfit_norm is not None:
+        raise InvalidInput("--misfit-norm is not for aope monitor: the coordinates of what features miss depend on all rows.")
     if problem.starts is None:
         raise InvalidInput("--starts is needed.")
     if threshold is not None:
@@ -200,8 +202,7 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
         terminal.print(_verdict(looks, threshold))
     if looks[-1].status is not Status.OK:
         terminal.print(f"\n{status_text(looks[-1].status)}: {looks[-1].status.value}")
-    for doubt in () if report is None else report.interval.doubts:
-        terminal.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
+    print_doubts(terminal, () if report is None else report.interval.doubts)
     if report is not None:
         terminal.print("\nAssumed:")
         for line in report.interval.premises:

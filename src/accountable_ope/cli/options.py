@@ -17,9 +17,10 @@ from ..bounds.value import bound_ladder
 from ..classes.features import RandomFourier, TabularFeatures
 from ..classes.function_class import Features
 from ..classes.rkhs import KernelSections
+from ..classes.semi_parametric import SemiParametric
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
-from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames
+from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames, did_you_mean
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm
@@ -67,6 +68,8 @@ NO_DISCOUNT = (
 )
 FEATURES = 50
 """Random Fourier features unless a number is given."""
+MISFIT_LANDMARKS = 100
+"""Coordinates of what features miss, unless a number is given: more of them hardly narrow an interval, and take long."""
 _KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
 
 
@@ -130,6 +133,8 @@ class Declarations:
     """Every state lies in this box, such as -5:5,-3:3 (low:high per column)."""
     misfit: float = Assumptions.misfit
     """Some function of the class is this near to Q everywhere."""
+    misfit_norm: float | None = None
+    """What the features miss of Q has at most this norm in a Gaussian RKHS: features and this ball are the class."""
     symmetric_noise: bool = Assumptions.symmetric_noise
     """Bellman residuals are symmetric about 0 (for --radius symmetric)."""
     one_step_range: float | None = None
@@ -143,6 +148,8 @@ class Declarations:
             raise InvalidInput(NO_DISCOUNT)
         if self.norm_bound is not None and self.relative_norm is not None:
             raise InvalidInput("--norm-bound and --relative-norm exclude each other.")
+        if self.misfit_norm is not None and self.norm_bound is None:
+            raise InvalidInput("--misfit-norm needs --norm-bound: the features' part of Q has a norm of its own.")
         return Assumptions(
             discount=self.discount,
             reward_range=self.reward_range,
@@ -155,6 +162,7 @@ class Declarations:
             terminal_reward=self.terminal_reward,
             terminates=terminates,
             misfit=self.misfit,
+            misfit_norm=self.misfit_norm,
             one_step_range=self.one_step_range,
         )
 
@@ -240,20 +248,31 @@ class ClassOptions:
 
     fourier: FourierOptions = FourierOptions()
     landmarks: int | None = None
-    """The whole Gaussian RKHS through this many landmarks, instead of random features (0: all)."""
+    """The whole Gaussian RKHS through this many landmarks (0: all), not random features; with --misfit-norm, what they miss."""
+    misfit_bandwidth: float | None = None
+    """With --misfit-norm: bandwidth of the Gaussian RKHS of what features miss. Default: that of the features."""
     tabular: bool = False
     """One-hot features and the tabular kernel, for finitely many states."""
     single_precision: bool = TileOptions.single_precision
     """Kernel tiles in float32: faster, with the rounding added to the radius."""
 
-    def check(self) -> None:
-        """Refuse what excludes each other, and what would have no effect."""
+    def check(self, misfit_norm: float | None = None) -> None:
+        """Refuse what excludes each other, and what would have no effect.
+
+        misfit_norm: the declared norm of what features miss, where they are to miss something.
+        """
+        if misfit_norm is None and self.misfit_bandwidth is not None:
+            raise InvalidInput("--misfit-bandwidth has no effect without --misfit-norm.")
+        if misfit_norm is not None and self.tabular:
+            raise InvalidInput("--misfit-norm has no effect with --tabular, whose features miss nothing.")
+        if self.misfit_bandwidth is not None and not (math.isfinite(self.misfit_bandwidth) and self.misfit_bandwidth > 0):
+            raise InvalidInput(f"--misfit-bandwidth must be positive. Got {self.misfit_bandwidth!r}.")
         if self.tabular and self.landmarks is not None:
             raise InvalidInput("--tabular and --landmarks exclude each other.")
         self.fourier.check()
         if self.tabular:
             self.fourier.refuse(*RANDOM, "feature_bandwidth", "kernel", "bandwidth", because="with --tabular")
-        if self.landmarks is not None:
+        if self.landmarks is not None and misfit_norm is None:
             self.fourier.refuse(*RANDOM, because="with --landmarks, which take the place of random features")
         if self.single_precision and (self.tabular or self.fourier.kernel == "tabular"):
             raise InvalidInput("--single-precision has no effect with a tabular kernel, which has no tiles.")
@@ -277,9 +296,14 @@ class ClassOptions:
         """How the pass over the rows is made."""
         return TileOptions(single_precision=self.single_precision)
 
-    def classes(self, experience: Experience) -> list[Features]:
-        """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; one per bandwidth."""
+    def classes(self, experience: Experience, misfit_norm: float | None = None) -> list[Features]:
+        """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; one per bandwidth.
+
+        misfit_norm: where it is declared, an RKHS is put around the random features.
+        """
         data, starts, policy = experience.data, experience.starts, experience.policy
+        if misfit_norm is not None:
+            return [*self._semi_parametric(len(data))]
         if self.landmarks is not None:
             return [*self._sections(self.landmarks, len(data))]
         if not self.tabular:
@@ -295,14 +319,27 @@ class ClassOptions:
             )
         return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
 
+    def _semi_parametric(self, rows: int) -> list[SemiParametric]:
+        landmarks = MISFIT_LANDMARKS if self.landmarks is None else self.landmarks or None
+        classes = [
+            SemiParametric(features, Gaussian(self.misfit_bandwidth or features.bandwidth), landmarks)
+            for features in self.fourier.classes()
+        ]
+        _refuse_memory([each.missed for each in classes], rows)
+        return classes
+
     def _sections(self, landmarks: int, rows: int) -> list[KernelSections]:
         classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in self.fourier.widths]
-        needed = sum(sections.memory(rows) for sections in classes)
-        if needed > MEMORY_LIMIT:
-            raise InvalidInput(
-                f"--landmarks {landmarks} on {rows} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks."
-            )
+        _refuse_memory(classes, rows)
         return classes
+
+
+def _refuse_memory(classes: Sequence[KernelSections], rows: int) -> None:
+    """Raise where landmarks would fill the memory."""
+    needed = sum(sections.memory(rows) for sections in classes)
+    if needed > MEMORY_LIMIT:
+        landmarks = classes[0].landmarks or 0
+        raise InvalidInput(f"--landmarks {landmarks} on {rows} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks.")
 
 
 @Parameter(name="*", group=CLASS)
@@ -384,14 +421,16 @@ def parse_columns(words: Sequence[str]) -> ColumnNames:
     """'state=age,dose', 'episode=patient' -> the columns of each."""
     found: dict[str, tuple[str, ...]] = {}
     for word in words:
-        meaning, equals, names = word.partition("=")
-        if not equals or not meaning or not all(names.split(",")):
+        meaning, equals, listed = word.partition("=")
+        meaning, names = meaning.strip(), tuple(name.strip() for name in listed.split(","))
+        if not equals or not meaning or not all(names):
             raise InvalidInput(f"--column must say which column is which, such as state=age,dose. Got {word!r}.")
         if meaning not in (*LOG, *STARTS, *SHOWS_ORDER):
-            raise InvalidInput(f"--column must name one of {', '.join(dict.fromkeys((*LOG, *STARTS)))}. Got {meaning!r}.")
+            known = tuple(dict.fromkeys((*LOG, *STARTS)))
+            raise InvalidInput(f"--column must name one of {', '.join(known)}. Got {meaning!r}.{did_you_mean(meaning, known)}")
         if meaning in found:
             raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")
-        found[meaning] = tuple(names.split(","))
+        found[meaning] = names
     return found
 
 

@@ -22,8 +22,10 @@ from ..io.files import place, same_file, whole_file
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..report.document import Document, columns_document, ladder_document
+from ..report.fragility import fragility_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
+from .curves import print_misfit_norms
 from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .saying import Said, print_said
@@ -133,17 +135,23 @@ def show(
     first = Said.of(intervals[-1]) if said is None else said
     if as_json:
         document = first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {})
+        document |= {"fragility": fragility_document(intervals[-1])}
         print_json(document | ({} if repeat is None else {"repeat": repeat}))
     else:
-        print_said(console(), first)
-        print_ladder(console(), intervals, truth, to_beat)
+        print_said(console(), first, intervals[-1].doubts)
+        print_ladder(console(), intervals, truth, to_beat, doubts=False, names=columns[0].states if columns else ())
+        if first.misfit_norms is not None:
+            print_misfit_norms(console(), first.misfit_norms)
         print_recipe(console(), intervals[-1].recipe, repeat)
         print_columns(console(), columns)
     if report is not None:
         recipe = intervals[-1].recipe
         remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
+        remarks += [] if first.misfit_norms is None else [str(each) for each in first.misfit_norms.statements]
         remarks += [sentence for each in columns for sentence in each.sentences()]
-        write_text(report, report_html(intervals, data, title, truth, to_beat, remarks, first.verdict))
+        names = columns[0].states if columns else ()
+        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names)
+        write_text(report, page)
         note(f"Report: {report}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,19 +10,23 @@ from rich.console import Console
 
 from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
 from ..bounds.findings import Parameter as Varied
+from ..bounds.misfit_norms import LEAST_TOLERANCE, least_misfit_text
 from ..bounds.sensitivity import parameter_named, study
 from ..errors import InvalidInput
 from ..report.document import Document, columns_document, finite_or_none, ladder_document
+from ..report.sensitivity import curve_document, flip_document, least_norm_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
+from .curves import print_curve
 from .deciding import decision_code
 from .inputs import read_inputs
 from .options import ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
 from .saying import Said, print_said
-from .text import number_text, print_columns, print_ladder, status_text, titled_table
+from .text import number_text, print_columns, print_ladder, titled_table
 
 DEFAULT_OVER = ("norm-bound", "misfit", "delta", "reward-range")
+"""What is varied, and the misfit norm where one is declared."""
 
 
 def sensitivity(
@@ -34,7 +37,7 @@ def sensitivity(
     declared: Declarations = Declarations(),
     over: Annotated[
         tuple[str, ...],
-        Parameter(help="What to vary, repeatable: norm-bound, misfit, delta, reward-range or discount."),
+        Parameter(help="What to vary, repeatable: norm-bound, misfit, misfit-norm, delta, reward-range or discount."),
     ] = DEFAULT_OVER,
     threshold: Annotated[float | None, Parameter(help='The decision "value >= threshold": up to where is it supported?')] = None,
     width: Annotated[
@@ -45,23 +48,27 @@ def sensitivity(
     output: PlotOptions = PlotOptions(),
 ) -> int:
     """The declared interval, then curves, flip points and the number of rows."""
-    chosen = list(dict.fromkeys(parameter_named(name) for name in over))
+    usual = over == DEFAULT_OVER and declared.misfit_norm is not None
+    chosen = list(dict.fromkeys(parameter_named(name) for name in (*over, *(["misfit-norm"] if usual else []))))
+    if Varied.MISFIT_NORM in chosen and declared.misfit_norm is None:
+        raise InvalidInput("--over misfit-norm needs --misfit-norm: else features miss nothing.")
     wanted = None if threshold is None else number(threshold, "threshold")
     if width is not None:
         positive(width, "width")
     if wanted is not None and declared.relative_norm is not None and set(chosen) - {Varied.NORM_BOUND, Varied.DISCOUNT}:
         raise InvalidInput("--threshold with --relative-norm goes with --over norm-bound only: other intervals are not nested.")
     output.check(problem.files(data))
-    choice.check()
+    choice.check(declared.misfit_norm)
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth)
     asked = inputs.problem(assumptions)
     flips: list[Flip] = []
-    least = rows = None
+    least: list[LeastNorm] = []
+    rows = None
     with progress(output.as_json) as phase:
         made = study(
             asked,
-            features=choice.classes(asked.experience),
+            features=choice.classes(asked.experience, declared.misfit_norm),
             kernel=kernel,
             radius=radius.radius,
             delta=radius.delta,
@@ -71,7 +78,10 @@ def sensitivity(
         curves = [made.curve(parameter, progress=phase(f"intervals over {parameter.value}")) for parameter in chosen]
         if Varied.NORM_BOUND in chosen:
             phase("least norm")
-            least = made.least_norm()
+            least.append(made.least_norm())
+        if Varied.MISFIT_NORM in chosen:
+            phase("least norm of what features miss")
+            least.append(made.least_misfit_norm(LEAST_TOLERANCE))
         for parameter in chosen:
             if wanted is not None and parameter is not Varied.DISCOUNT:
                 phase(f"flip point in {parameter.value}")
@@ -85,8 +95,8 @@ def sensitivity(
         print_json(said.document() | ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
     else:
         terminal = console()
-        print_said(terminal, said)
-        print_ladder(terminal, [made.baseline])
+        print_said(terminal, said, made.baseline.doubts)
+        print_ladder(terminal, [made.baseline], doubts=False)
         print_sensitivity(terminal, curves, least, flips, rows)
         print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))
@@ -94,25 +104,13 @@ def sensitivity(
 
 
 def print_sensitivity(
-    terminal: Console, curves: Sequence[Curve], least: LeastNorm | None, flips: Sequence[Flip], rows: RowsNeeded | None
+    terminal: Console, curves: Sequence[Curve], least: Sequence[LeastNorm], flips: Sequence[Flip], rows: RowsNeeded | None
 ) -> None:
     """A table per curve, then the least norm, the flip points and the number of rows."""
     for curve in curves:
-        terminal.print()
-        table = titled_table(f"{curve.parameter.value} varied (* declared)", gap=2)
-        for name in (_heading(curve), "value", "width", "status"):
-            table.add_column(name, no_wrap=True)
-        for row in curve.rows():
-            known = not math.isnan(row.lower)
-            table.add_row(
-                f"{number_text(row.value)}{' *' if row.baseline else ''}",
-                f"\\[{number_text(row.lower)}, {number_text(row.upper)}]" if known else "-",
-                number_text(row.upper - row.lower) if known else "-",
-                status_text(row.status),
-            )
-        terminal.print(table)
-    if least is not None:
-        terminal.print(_least_text(least))
+        print_curve(terminal, curve)
+    for each in least:
+        terminal.print(least_misfit_text(each) if each.parameter is Varied.MISFIT_NORM else _least_text(each))
     if flips:
         _print_flips(terminal, flips)
     if rows is not None:
@@ -143,42 +141,15 @@ def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
 
 
 def sensitivity_document(
-    curves: Sequence[Curve], least: LeastNorm | None, flips: Sequence[Flip], rows: RowsNeeded | None
+    curves: Sequence[Curve], least: Sequence[LeastNorm], flips: Sequence[Flip], rows: RowsNeeded | None
 ) -> Document:
     """What is added to the document of the interval."""
+    found = {each.parameter: least_norm_document(each) for each in least}
     return {
-        "curves": [
-            {
-                "over": curve.parameter.value,
-                "baseline": curve.baseline,
-                "rows": [
-                    {
-                        "value": row.value,
-                        "lower": finite_or_none(row.lower),
-                        "upper": finite_or_none(row.upper),
-                        "status": row.status.name,
-                        "baseline": row.baseline,
-                    }
-                    for row in curve.rows()
-                ],
-            }
-            for curve in curves
-        ],
-        "least_norm": None if least is None else {"value": least.value, "consistent": least.consistent},
-        "flips": [
-            {
-                "over": flip.parameter.value,
-                "threshold": flip.threshold,
-                "outcome": flip.outcome.name,
-                "advice": flip.outcome.value,
-                "value": flip.value,
-                "lower": flip.lower,
-                "beyond": flip.beyond,
-                "baseline": flip.baseline,
-                "baseline_supports": flip.baseline_supports,
-            }
-            for flip in flips
-        ],
+        "curves": [curve_document(curve) for curve in curves],
+        "least_norm": found.get(Varied.NORM_BOUND),
+        "least_misfit_norm": found.get(Varied.MISFIT_NORM),
+        "flips": [flip_document(flip) for flip in flips],
         "rows_needed": None
         if rows is None
         else {
@@ -204,10 +175,6 @@ def _least_text(least: LeastNorm) -> str:
         f"The norm of Q is above {least.value:.3g} with {100 * (1 - least.delta):g}% confidence: smaller bounds are refuted. An "
         "upper bound cannot be learned from data."
     )
-
-
-def _heading(curve: Curve) -> str:
-    return "times the range" if curve.parameter is Varied.REWARD_RANGE else curve.parameter.value
 
 
 def _round(count: int) -> int:

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, EstimateVerdict
 from ..bounds.interval import Interval, normalizer
+from ..defaults.judging import RULE
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.display import confidence
@@ -20,24 +21,34 @@ from ..io.parquet import TransitionFile
 from ..problem.statements import Status
 from ..problem.transitions import StartStates
 from ..programs.certificate import SolveStatus
+from ..radii.doubts import Doubt
 from ..report.comparison import comparison
+from ..report.doubts import doubt_paragraphs
+from ..report.fragility import shown_fragility
+from ..report.labels import premise_text
 from ..verification.record import Record
 from ..verification.verify import Verification
 
 SHOWN = 20
 """Actions whose share is shown."""
-FRAGILITY_ROWS = 10_000
-"""With so many rows, all classes together, larger norm bounds are tried as well."""
 STYLE = {Status.OK: "green", Status.DOUBTED: "yellow", Status.VACUOUS: "yellow", Status.INCONSISTENT: "red"}
 
 
 def print_ladder(
-    console: Console, intervals: Sequence[Interval], truth: float | None = None, to_beat: float | None = None
+    console: Console,
+    intervals: Sequence[Interval],
+    truth: float | None = None,
+    to_beat: float | None = None,
+    *,
+    doubts: bool = True,
+    names: Sequence[str] = (),
 ) -> None:
     """One row per radius, then what was assumed and what to do.
 
     truth:   the value of the target policy, where it is known.
     to_beat: that of the behavior policy, with which the last interval is compared.
+    doubts:  whether to print them; not where a verdict has done so.
+    names:   of the columns of the state, where they are known.
     """
     first = intervals[0]
     discount = first.assumptions.discount
@@ -63,7 +74,7 @@ def print_ladder(
             console.print(f"{label}: [bold]{value:.4f}[/]{normalized}")
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat))
-    print_details(console, intervals)
+    print_details(console, intervals, doubts=doubts, names=names)
 
 
 def print_recipe(console: Console, recipe: Recipe | None, repeat: str | None) -> None:
@@ -72,9 +83,27 @@ def print_recipe(console: Console, recipe: Recipe | None, repeat: str | None) ->
         return
     console.print()
     for statement in recipe.statements():
-        console.print(escape(str(statement)), soft_wrap=True)
+        if statement.name == "candidates":
+            print_candidates(console, recipe)
+        else:
+            console.print(escape(str(statement)))
     if repeat is not None:
         console.print(f"To repeat it: {escape(repeat)}", soft_wrap=True)
+
+
+def print_candidates(console: Console, recipe: Recipe) -> None:
+    """The classes that were tried, the least misfit first."""
+    table = titled_table(f"Classes that were tried, judged by the last {recipe.judged_by:,} of these rows", gap=2)
+    table.add_column("class")
+    for name in ("columns", "error", "chance alone"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for each in sorted(recipe.candidates, key=lambda one: one.loss):
+        shares = (f"{100 * share:.2g}%" for share in (each.misfit, each.noise))
+        table.add_row(escape(each.name), str(each.columns), *shares, "chosen" if each.chosen else "")
+    console.print()
+    console.print(table)
+    console.print(f"error: of every step that has the same loss, as a share of the range of values. {RULE}")
 
 
 def print_columns(console: Console, columns: Sequence[FileColumns]) -> None:
@@ -101,29 +130,34 @@ def number_text(value: float) -> str:
     return f"{value:.4g}"
 
 
-def print_details(console: Console, intervals: Sequence[Interval]) -> None:
-    """Assumptions, findings and advice."""
+def print_doubts(console: Console, doubts: Sequence[Doubt]) -> None:
+    """What speaks against the premises, one paragraph each."""
+    for heading, text in doubt_paragraphs(doubts):
+        console.print(f"\n[yellow]{heading}[/]: {escape(text)}")
+
+
+def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bool = True, names: Sequence[str] = ()) -> None:
+    """Assumptions, findings and advice; doubts: whether nobody has printed them yet."""
     best = intervals[-1]
     console.print(f"\nAssumed ({best.radius.name}; Bellman residuals bounded by: {best.radius.uses}):")
     for line in best.premises:
-        console.print(f"  - {escape(str(line))}")
+        console.print(f"  - {escape(premise_text(line, names))}")
     for interval in intervals:
         ends = [name for name, cut in zip(("lower", "upper"), interval.clipped, strict=True) if cut]
         if interval.outcome is Status.OK and ends:
             console.print(f"\n{interval.radius.name}: the {ends[0]} end is that of the declared ranges, not of the data.")
     for status in (s for s in Status if any(interval.status is s for interval in intervals)):
+        if status is Status.DOUBTED and not doubts:
+            continue
         names = ", ".join(interval.radius.name for interval in intervals if interval.status is status)
         console.print(f"\n{status_text(status)} ({names}): {status.value}")
     for part in best.certificates:
         if not part.consistent:
             console.print(f"  {escape(part.refutation(best.radius))}")
-    for doubt in best.doubts:
-        console.print(f"\n[yellow]{'Weak sign' if doubt.weak else 'Doubt'}[/]: {escape(str(doubt))}")
-    # Two more bounds, which take long where there are many rows; an interval that is doubted rests on worse than its norm.
-    if best.status is Status.OK and len(best.certificates) * best.count <= FRAGILITY_ROWS:
-        fragility = best.fragility()
-        if fragility is not None and fragility.fragile:
-            console.print(f"\n[yellow]Fragile[/]: {escape(str(fragility.statement))}")
+    if doubts:
+        print_doubts(console, best.doubts)
+    for sentence in shown_fragility(best):
+        console.print(f"\n[yellow]Fragile[/]: {escape(sentence)}")
     for part in best.certificates:
         if part.tightening is not None:
             console.print(f"\n{escape(part.tightening.summary())}")
@@ -210,7 +244,8 @@ def print_description(
     table.add_row("rewards", f"{observed[0]:g} to {observed[1]:g}, mean {data.rewards.mean():.4g}{declared}")
     table.add_row("states", f"{data.states.shape[1]} columns")
     for j, column in enumerate(data.states.T):
-        table.add_row(f"  state {j}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
+        name = file.columns.states[j] if j < len(file.columns.states) else f"state {j}"
+        table.add_row(f"  {escape(name)}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
     if data.finite_actions:
         counts = np.bincount(data.actions.astype(np.int64))
         shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts[:SHOWN]))

@@ -23,6 +23,7 @@ from .candidates import Mixture, Part, Workshop, name_of, trains_networks
 from .early import EarlyRows, early_rows
 from .early_fit import Judge
 from .judging import Judged, choose
+from .made_for import MadeFor
 from .overlap import largest_weight
 from .recipe import Ball, ClassKind, Recipe, action_set
 from .scaling import Scaling, scaling_of
@@ -53,7 +54,7 @@ def unseen(stage: str) -> Progress | None:
 def choose_recipe(
     problem: Problem,
     *,
-    within: float = WITHIN,
+    within: float | None = None,
     neural: bool | None = None,
     candidates: Sequence[str] | None = None,
     given: QFunction | None = None,
@@ -68,8 +69,9 @@ def choose_recipe(
     ----------
     problem : Problem
         The question, of all rows; no norm bound may be declared, which would be one of another class.
-    within : float
-        How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values.
+    within : float, optional
+        How near Q is asserted to be to the fit, in root mean square over logged points, as a share of the range of values; 0.1 by
+        default. A table needs no fit: there it is not used, and `Recipe.statements` says so.
     neural : bool, optional
         Whether to train features; by default where torch is installed and there are rows enough.
     candidates : sequence of str, optional
@@ -100,20 +102,20 @@ def choose_recipe(
     >>> choose_recipe(problem, neural=False).norm_bound
     0.25
     """
-    positive(within, "within")
+    near = WITHIN if within is None else positive(within, "within")
     if problem.assumptions.norm_bound is not None:
         raise InvalidInput("`norm_bound` is of a class that was given: leave it out, or give `features` and `kernel`.")
     stage = stages or unseen
     stage("splitting")
     early = early_rows(problem)
-    span = early.problem.ranges.span
+    span = early.asked.ranges.span
     if not 0 < span < math.inf:
         raise InvalidInput(f"The range of values must be longer than 0 and finite to choose by. Its length is {span:g}.")
     if early.silent:
-        return _silent(early)
+        return replace(_silent(early), unused_within=within)
     table = _table(early)
     if table is not None:
-        return _recipe(early, ClassKind.TABLE, table)
+        return replace(_recipe(early, ClassKind.TABLE, table), unused_within=within)
     scaling = scaling_of(early.points, early.problem.policy)
     trains = trains_networks(early) if neural is None else neural
     workshop = Workshop(early, scaling, trains, given, stage("training features") if trains else None)
@@ -121,13 +123,14 @@ def choose_recipe(
     workshop.train(tried)
     judge = Judge.of(scaling.kernel(), early.points, workshop.first)
     stage("comparing classes")
-    judged = choose([_judged(workshop, judge, each, span) for each in tried])
+    judged = choose([_judged(workshop, judge, each) for each in tried])
     best = next(index for index, each in enumerate(judged) if each.chosen)
     stage("fitting")
     features = workshop.features(tried[best], judging=False)
     ridge = judge.ridge(_plain_system(early, workshop.features(tried[best], judging=True)))
-    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=judged, ridge=ridge)
-    return _around_a_fit(early, found, judge, within, span)
+    listed = tuple(each.times(early.units.size**2) for each in judged)
+    found = replace(_recipe(early, _kind(tried[best]), features, scaling), candidates=listed, ridge=ridge)
+    return _around_a_fit(early, found, judge, near, span)
 
 
 def _named(mixtures: tuple[Mixture, ...], names: Sequence[str] | None) -> tuple[Mixture, ...]:
@@ -150,16 +153,17 @@ def _kind(mixture: Mixture) -> ClassKind:
     return kinds.get(mixture[0], ClassKind.FOURIER)
 
 
-def _judged(workshop: Workshop, judge: Judge, mixture: Mixture, span: float) -> Judged:
+def _judged(workshop: Workshop, judge: Judge, mixture: Mixture) -> Judged:
     features = workshop.features(mixture, judging=True)
     found = judge.held_out(_plain_system(workshop.early, features))
-    return Judged.of(name_of(mixture), features.dimension, found, judge, span)
+    return Judged.of(name_of(mixture), features.dimension, found, judge, workshop.early.problem.ranges.span)
 
 
 def _around_a_fit(early: EarlyRows, found: Recipe, judge: Judge, within: float, span: float) -> Recipe:
     white = whiten(found.features, early.points)
     system, pointed = _system(early, white)
-    theta = judge.fit(_plain_system(early, found.features), found.ridge)
+    theta = early.units.size * judge.fit(_plain_system(early, found.features), found.ridge)
+    theta[-1] += early.units.reference  # the constant; every class that is tried has one
     overlap = largest_weight(system, found.kernel) if pointed else math.nan
     enlarged = max(1.0, overlap / POOR_OVERLAP) if pointed else 1.0
     return replace(
@@ -178,7 +182,8 @@ def _recipe(early: EarlyRows, kind: ClassKind, features: FeatureMap, scaling: Sc
         features=features,
         earlier_rows=len(early.data),
         earlier_episodes=early.data.number_of_episodes,
-        sha256=early.data.sha256,
+        sha256=early.asked.data.sha256,
+        made_for=MadeFor.of(early.asked, len(early.data)),
     )
 
 

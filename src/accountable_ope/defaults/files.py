@@ -24,13 +24,14 @@ from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Gaussian, Kernel, Tabular
 from ..statistics.estimates import QFunction
 from .judging import Judged
+from .made_for import MadeFor
 from .recipe import Ball, ClassKind, Recipe
 
 Arrays = dict[str, NDArray[Any]]
 NUMBERS = ("misfit", "noise", "loss", "deviation", "chance", "ridge")
 """What is kept of every candidate, in the order of `Judged`."""
 
-NEEDED = ("recipe", "kind", "features", "rows", "sha256", "bandwidth")
+NEEDED = ("recipe", "kind", "features", "rows", "sha256", "bandwidth", "asked", "policy")
 
 
 @checked
@@ -68,9 +69,13 @@ def save_recipe(recipe: Recipe, path: str | os.PathLike[str]) -> None:
         "kind": np.array(recipe.kind.name),
         "rows": np.array([recipe.earlier_rows, episodes]),
         "sha256": np.array(recipe.sha256),
+        "asked": np.array([recipe.made_for.discount, *recipe.made_for.reward_range]),
+        "policy": recipe.made_for.policy,
         "bandwidth": _bandwidth(recipe.kernel),
         **_feature_arrays(recipe.features),
     }
+    if recipe.unused_within is not None:
+        arrays["unused_within"] = np.array(recipe.unused_within)
     if recipe.estimate is not None and recipe.whitened is not None and recipe.ball is not None:
         ball, vectors = recipe.ball, recipe.estimate.action_vectors
         arrays |= {
@@ -127,8 +132,19 @@ def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
     features = _features(arrays, given)
     widths = arrays["bandwidth"]
     kernel: Kernel = Gaussian(widths) if widths.size else Tabular()
+    discount, low, high = (float(each) for each in arrays["asked"])
+    policy = np.asarray(arrays["policy"], dtype=np.float64)
+    if policy.ndim != 2 or not np.isfinite([discount, low, high, *policy.flat]).all():
+        raise ValueError("it does not say what it was made for")
     found = Recipe(
-        ClassKind[str(arrays["kind"])], kernel, features, rows, None if episodes < 0 else episodes, str(arrays["sha256"])
+        kind=ClassKind[str(arrays["kind"])],
+        kernel=kernel,
+        features=features,
+        earlier_rows=rows,
+        earlier_episodes=None if episodes < 0 else episodes,
+        sha256=str(arrays["sha256"]),
+        made_for=MadeFor(discount, (low, high), policy),
+        unused_within=float(arrays["unused_within"]) if "unused_within" in arrays else None,
     )
     if "theta" not in arrays:
         return found

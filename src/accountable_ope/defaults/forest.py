@@ -21,6 +21,9 @@ ROUNDS, SWEEPS = 2, 60
 CLEARLY = 1 + 1e-9
 """A split must be better by this factor: rounding decides nothing, so that units of a state do not."""
 
+NOTHING = 1e-15
+"""A split that lowers the sum of squares by no more than this share of it lowers nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Grown:
@@ -136,6 +139,6 @@ def _best_splits(
         fits = long & (few >= FEWEST_IN_LEAF) & (right >= FEWEST_IN_LEAF)
         gain = np.where(fits, sums**2 / np.maximum(few, 1) + (totals - sums) ** 2 / np.maximum(right, 1), 0.0)
         gain = np.where(fits, gain - totals**2 / np.maximum(counts, 1), 0.0)
-        better = gain > np.maximum(CLEARLY * best, 1e-12)
+        better = gain > np.maximum(CLEARLY * best, NOTHING * float(target @ target))
         best[better], column[better], cut[better] = gain[better], tried[better], at[better]
     return best.reshape(shape), column.reshape(shape), cut.reshape(shape)

@@ -58,6 +58,11 @@ class Judged:
         text = f"{self.name} ({self.columns} columns): {100 * self.misfit:.2g}% (chance alone: {100 * self.noise:.2g}%)"
         return f"{text}, chosen" if self.chosen else text
 
+    def times(self, squared_units: float) -> Judged:
+        """The same with losses in other units."""
+        loss, deviation, chance = (squared_units * each for each in (self.loss, self.deviation, self.chance))
+        return replace(self, loss=loss, deviation=deviation, chance=chance)
+
     @property
     def in_deviations(self) -> float:
         """The loss in units of what chance alone gives: about 1 or less where the class fits."""

@@ -21,6 +21,7 @@ from ..problem.transitions import Transitions
 from ..radii.premises import Choice
 from ..validation import FloatArray
 from .judging import Judged, table_words
+from .made_for import MadeFor
 
 SAME = 1e-6
 """Mean and standard deviation of a column are the same up to this."""
@@ -85,6 +86,8 @@ class Recipe:
         How many episodes they are; None where that is unknown.
     sha256 : str
         Of those rows.
+    made_for : MadeFor
+        The discount, the range of rewards and the policy that it was made for.
     estimate : LinearQ or None
         The fit to those rows, around which the class lies; None for a table, which needs none.
     whitened : WhitenedFeatures or None
@@ -97,6 +100,8 @@ class Recipe:
         The classes that were tried, and which one was chosen; empty for a table, which needs no rival.
     judged_by : int
         How many of the earlier rows, the last ones, judged the candidates.
+    unused_within : float or None
+        What was asserted of a fit, where the class lies around none and nothing rests on it.
 
     Examples
     --------
@@ -117,12 +122,14 @@ class Recipe:
     earlier_rows: int
     earlier_episodes: int | None
     sha256: str
+    made_for: MadeFor
     estimate: LinearQ | None = None
     whitened: WhitenedFeatures | None = None
     ball: Ball | None = None
     ridge: float = float("nan")
     candidates: tuple[Judged, ...] = ()
     judged_by: int = 0
+    unused_within: float | None = None
 
     def __repr__(self) -> str:
         return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
@@ -158,13 +165,15 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            Where the first rows are not those that the choice was made on.
+            Where the first rows are not those that the choice was made on, or discount, range of rewards or policy are not those
+            that it was made for.
         """
         data = problem.data
         if len(data) <= self.earlier_rows + 1 or fingerprint_of(data, self.earlier_rows) != self.sha256:
             raise InvalidInput(
                 f"The choice was made on {self.earlier_rows} rows that are not the first ones of these data. Choose anew."
             )
+        self.made_for.refuse_other(problem, self.earlier_rows)
         self._refuse_another_estimate(problem)
         part = problem.part(data.rows(slice(self.earlier_rows, None)))
         facts = part.assumptions
@@ -197,7 +206,7 @@ class Recipe:
                 "All rewards of these rows are the same and no episode ended: the event that decides the value was never logged, "
                 "and no class of functions can say how near it is."
             )
-            return (remark("never-logged", text),)
+            return (remark("never-logged", text), *self._unused())
         if self.ball is not None and self.estimate is not None:
             found.append(_estimate_words(self, self.ball))
         if self._given:
@@ -205,7 +214,15 @@ class Recipe:
             found.append(remark("given", text))
         if self.candidates:
             found.append(table_words(self.candidates, self.judged_by))
-        return tuple(found)
+        return (*found, *self._unused())
+
+    def _unused(self) -> tuple[Statement, ...]:
+        """That an assertion has no part in the result."""
+        if self.unused_within is None:
+            return ()
+        why = "every function of its states and actions is in a table" if self.kind is ClassKind.TABLE else "there is none"
+        text = f"That Q is within {100 * self.unused_within:.3g}% of the range of values of a fit is not used: {why}."
+        return (remark("unused-within", text, ("within", self.unused_within)),)
 
 
 def _estimate_words(recipe: Recipe, ball: Ball) -> Statement:

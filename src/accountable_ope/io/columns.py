@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.row_columns import LOGGED
 from ..validation import plural
+
+LEFT_OUT = "rows_left_out"
+"""In the metadata of a file: how many rows had no next state and are not in it."""
 
 AT_STATE = "target_probability"
 AT_NEXT = "next_target_probability"
@@ -88,6 +92,8 @@ class FileColumns:
         Columns that were left out on request.
     remarks : tuple of str
         What else a reader must know of how the rows were read, such as rows that were dropped.
+    states : tuple of str
+        What the columns of the state are called in the file; empty where one column holds them all as lists.
     """
 
     file: str
@@ -95,6 +101,7 @@ class FileColumns:
     unused: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
         """What a reader of the result must know."""
@@ -193,7 +200,8 @@ def layout(
     aliases = tuple((name, base) for name, base in readings if base != name)
     unused = tuple(dict.fromkeys(name for name in kept if name not in read))
     ignored = tuple(dict.fromkeys(name for name in names if name in ignore))
-    return Layout(single, numbered, FileColumns(file, aliases, unused, ignored))
+    states = numbered.get("state", (single["state"],) if "state" in single else ())
+    return Layout(single, numbered, FileColumns(file, aliases, unused, ignored, states=states))
 
 
 def has_column(names: Sequence[str], base: str, columns: ColumnNames | None = None) -> bool:
@@ -220,7 +228,7 @@ def _named(file: str, names: Sequence[str], known: Sequence[str], columns: Colum
         if base not in (*LOG, *STARTS, *SHOWS_ORDER):
             known_names = ", ".join(dict.fromkeys((*LOG, *STARTS)))
             raise InvalidInput(f"`columns` must name columns that are read: {known_names}. Got {base!r}.")
-        parts = _tuple(given)
+        parts = tuple(_as_in_file(name, names) if isinstance(name, str) else name for name in _tuple(given))
         if not parts or not all(isinstance(name, str) and name for name in parts):
             raise InvalidInput(f"`columns` must name the columns that are the `{base}`. Got {given!r}.")
         if base not in known:
@@ -230,7 +238,8 @@ def _named(file: str, names: Sequence[str], known: Sequence[str], columns: Colum
             continue
         if missing:
             raise InvalidFile(
-                f"{file} has no column `{missing[0]}`, which was named as the `{base}`. Its columns: {listed(names)}."
+                f"{file} has no column `{missing[0]}`, which was named as the `{base}`.{did_you_mean(missing[0], names)} "
+                f"Its columns: {listed(names)}."
             )
         twice = [name for name in parts if parts.count(name) > 1 or any(name in other for other in found.values())]
         if twice:
@@ -241,6 +250,19 @@ def _named(file: str, names: Sequence[str], known: Sequence[str], columns: Colum
         if beside:
             found["next_state"] = _complete(file, names, found["state"], [f"next_{name}" for name in found["state"]])
     return found
+
+
+def _as_in_file(name: str, names: Sequence[str]) -> str:
+    """The name as the file spells it: blanks around a name tell nothing apart."""
+    spelled = [each for each in names if each.strip() == name.strip()]
+    return name if name in names or len(spelled) != 1 else spelled[0]
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """A question that names the nearest one, with a blank before it; empty where none is near."""
+    small = {each.strip().lower(): each for each in reversed(names)}
+    near = get_close_matches(name.strip().lower(), small, n=1, cutoff=0.6)
+    return f" Did you mean `{small[near[0]]}`?" if near else ""
 
 
 def _beside(names: Sequence[str], states: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from ..problem.statements import Guarantee, Statement, Status
+from ..problem.statements import Guarantee, Statement, Status, range_text
 from .templates import result_table
 
 
@@ -16,8 +16,8 @@ def one_line(name: str, lower: float, upper: float, delta: float, method: str, s
 
 
 def ends_text(lower: float, upper: float) -> str:
-    """Both ends with four digits."""
-    return f"[{lower:.4g}, {upper:.4g}]"
+    """Both ends with four digits, and more where they would look alike."""
+    return range_text(lower, upper, digits=4)
 
 
 def confidence(delta: float) -> str:

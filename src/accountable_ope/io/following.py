@@ -56,7 +56,7 @@ class Following:
             first = int(np.argmax(wrong))
             raise InvalidInput(
                 f"An episode must end where it is {flag}. {row(first).capitalize()} is {flag}, and its episode goes on "
-                f"in {row(int(self.next_row[first]))}: give every episode a label of its own."
+                f"in {row(int(self.next_row[first]))}: sort the rows by time, or give every episode a label of its own."
             )
 
     def refuse_lost(self, kept: BoolArray, episodes: IntArray | None, row: Callable[[int], str]) -> None:
@@ -84,22 +84,37 @@ class Following:
                 "is no time."
             )
 
-    def refuse_steps(self, steps: FloatArray, row: Callable[[int], str]) -> None:
-        """Raise where rows of an episode are not in the order of their steps, or one is missing between them."""
-        behind = np.flatnonzero(self.known)
-        if not len(behind):
-            return
-        jumps = steps[self.next_row[behind]] - steps[behind]
-        values, counts = np.unique(jumps[jumps > 0], return_counts=True)
-        usual = float(values[np.argmax(counts)]) if len(values) else 1.0
-        wrong = jumps != usual
+    def refuse_steps(self, steps: FloatArray, labels: ArrayLike, row: Callable[[int], str]) -> None:
+        """Raise where a step is missing between two rows of an episode or before its first one, or rows stand in another order.
+
+        A state two steps later is no next state, so steps count by 1. Episodes begin at the same step, 0 or 1 or another one: of
+        one that begins later the first rows are missing, unless one count goes on over all rows.
+        """
+        names = np.asarray(labels)
+        wrong = self.known & (steps[self.next_row] - steps != 1)
         if wrong.any():
-            first = int(behind[np.argmax(wrong)])
+            first = int(np.argmax(wrong))
             after = int(self.next_row[first])
-            what = "a row is missing between them" if steps[after] > steps[first] else "sort the rows by episode and step"
+            what = "rows are missing between them" if steps[after] > steps[first] + 1 else "sort the rows by episode and step"
+            if steps[first] < steps[after] < steps[first] + 1:
+                what = "steps are counted by 1"
             raise InvalidInput(
-                f"Rows of an episode must follow each other without gaps. `step` goes from {steps[first]:g} in {row(first)} to "
-                f"{steps[after]:g} in {row(after)}: {what}, or give columns of next states."
+                f"Rows of an episode must follow each other without gaps. In episode {names[first]} `step` goes from "
+                f"{steps[first]:g} in {row(first)} to {steps[after]:g} in {row(after)}: {what}, or give columns of next states, "
+                "or ignore the column if it counts something else."
+            )
+        begins = np.full(len(steps), True)
+        begins[self.next_row[self.known]] = False
+        begin = np.flatnonzero(begins)
+        other = np.flatnonzero(steps[begin] != steps[begin[0]])
+        if len(other) and not (np.diff(steps) == 1).all():
+            first, later = (int(begin[0]), int(begin[other[0]]))
+            if steps[first] > steps[later]:
+                first, later = later, first
+            raise InvalidInput(
+                f"All episodes must begin at the same `step`. Episode {names[first]} begins with {steps[first]:g} in "
+                f"{row(first)}, episode {names[later]} with {steps[later]:g} in {row(later)}: its first rows are missing, so "
+                "that it begins at no start state. Leave such episodes out, or ignore the column if it counts something else."
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from ..problem.policy import TabulatedPolicy
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
-from .columns import AT_NEXT, AT_STATE
+from .columns import AT_NEXT, AT_STATE, LEFT_OUT
 from .files import whole_file
 from .reading import StartFile as StartFile
 from .reading import TransitionFile as TransitionFile
@@ -69,7 +70,7 @@ def save_transitions(
         after = np.full((len(data), len(policy.action_vectors)), 1 / len(policy.action_vectors))  # unused where terminated
         after[~data.terminated] = _probabilities(policy, data.next_states[~data.terminated])
         columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, after)]
-    _write(columns, path)
+    _write(columns, path, {LEFT_OUT: str(data.left_out)} if data.left_out else None)
 
 
 @checked
@@ -112,7 +113,7 @@ def _probabilities(policy: TabulatedPolicy, states: FloatArray) -> FloatArray:
     return np.column_stack([branch.weights for branch in policy.branches(states)])
 
 
-def _write(columns: list[tuple[str, ArrayLike]], path: str | os.PathLike[str]) -> None:
+def _write(columns: list[tuple[str, ArrayLike]], path: str | os.PathLike[str], about: Mapping[str, str] | None = None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -125,4 +126,4 @@ def _write(columns: list[tuple[str, ArrayLike]], path: str | os.PathLike[str]) -
         else:
             arrays.append(pa.array(array))
     with whole_file(path) as partial:
-        pq.write_table(pa.table(arrays, names=names), partial, compression="zstd")
+        pq.write_table(pa.table(arrays, names=names, metadata=about), partial, compression="zstd")

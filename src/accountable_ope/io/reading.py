@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ from .columns import (
     has_column,
 )
 from .following import Following, order_finding
-from .sources import Source, open_source
+from .sources import CsvSource, Source, open_source
 from .table import Table
 
 
@@ -71,6 +71,10 @@ class TransitionFile:
         Which columns were read under another name, which were not used, and which rows were dropped.
     by_action : bool
         Whether the policy was given as the action that it takes: then there may be more actions than its rows show.
+    kept : array (n,) or None
+        Which rows of the file these are, where some were dropped; None: all of them.
+    lines : bool
+        Whether rows are lines of a text below its header.
     """
 
     data: Transitions
@@ -80,6 +84,13 @@ class TransitionFile:
     next_q: FloatArray | None
     columns: FileColumns
     by_action: bool = False
+    kept: IntArray | None = None
+    lines: bool = False
+
+    def row(self, index: int) -> str:
+        """Where a row of the data is found in the file."""
+        there = index if self.kept is None else int(self.kept[index])
+        return f"row {there} (line {there + 2})" if self.lines else f"row {there}"
 
 
 @checked
@@ -215,13 +226,21 @@ def read_log(
     known = LOG if has_column(left, "next_state", columns) else (*LOG, *SHOWS_ORDER)
     table = Table(source, known, wanted_columns(known, policy, estimate), ignore, columns)
     try:
-        return _log(table)
+        return replace(_log(table), lines=isinstance(source, CsvSource))
     except InvalidFile:
         raise  # names the file already
     except InvalidRow as error:
         raise InvalidFile(f"{table.name}: {error.placed(table.row)}") from error
     except InvalidInput as error:
-        raise InvalidFile(f"{table.name}: {error}") from error
+        raise InvalidFile(f"{table.name}: {error}{_own_names(table, str(error))}") from error
+
+
+def _own_names(table: Table, sentence: str) -> str:
+    """Which columns of the file a sentence speaks of, where it calls them otherwise."""
+    meant = [base for base in ("state", "action", "reward", "next_state", "terminated", "episode") if table.has(base)]
+    names = [table.called(base) for base in meant if f"`{base}s`" in sentence or f"`{base}`" in sentence]
+    read = [name for name in names if "(read as " in name]
+    return f" In the file: {', '.join(read)}." if read else ""
 
 
 def _log(table: Table) -> TransitionFile:
@@ -243,6 +262,7 @@ def _log(table: Table) -> TransitionFile:
     q, next_q = table.numbers("q"), table.numbers("next_q", live)
     if following is None:
         _check_order(table, data)
+        data = data.having_left_out(table.left_out)
         return TransitionFile(data, at_state, at_next, q, next_q, table.columns, given.by_action)
     if at_next is None and at_state is not None:
         at_next = at_state[following.next_row]
@@ -252,7 +272,8 @@ def _log(table: Table) -> TransitionFile:
     following.refuse_lost(kept, data.episodes, table.row)
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
-    return TransitionFile(data.rows(kept), at_state, at_next, q, next_q, table.columns, given.by_action)
+    used = data.rows(kept).having_left_out(int((~kept).sum()))
+    return TransitionFile(used, at_state, at_next, q, next_q, table.columns, given.by_action, np.flatnonzero(kept))
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
@@ -273,7 +294,7 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
             following.refuse_after_the_end(~_is_false(flags, len(table)), name, table.row)
     steps = table.numbers(STEP)
     if steps is not None:
-        following.refuse_steps(steps[:, 0], table.row)
+        following.refuse_steps(steps[:, 0], labels, table.row)
     for name in TIMES:
         times = table.times(name)
         if times is not None:
@@ -288,7 +309,7 @@ def _say_formed(table: Table, data: Transitions, kept: BoolArray) -> None:
         all_of_them = ": no row is terminated" if not data.terminated.any() else ""
         rows, episodes = (plural(dropped, "row", "rows"), plural(dropped, "an episode that goes", "episodes that go"))
         table.remark(
-            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is assumed that where "
+            f"{dropped:,} {rows} dropped, the last of {episodes} on when the log ends{all_of_them}. It is a premise that where "
             "the log ends does not depend on what would have come next"
         )
 

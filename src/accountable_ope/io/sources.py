@@ -15,8 +15,12 @@ from ..errors import InvalidFile
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
     import pyarrow as pa
 
-CSV = (".csv", ".csv.gz")
-"""How the names of CSV files end; all others are read as Parquet."""
+TABS = (".tsv", ".tsv.gz")
+CSV = (".csv", ".csv.gz", *TABS)
+"""How the names of CSV files end, those with tabs between columns among them; all others are read as Parquet."""
+
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+"""How the names of files end that a spreadsheet program must save as CSV first."""
 
 HEADER_BYTES = 2**20
 """The first line of a CSV file lies within these."""
@@ -90,6 +94,7 @@ class CsvSource:
 
     name: str
     names: list[str]
+    delimiter: str = ","
 
     def read(self, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
         """Some columns, with types that all of their entries have; an empty cell is a missing value."""
@@ -111,7 +116,7 @@ class CsvSource:
         found = arrow_csv.read_csv(
             self.name,
             read_options=arrow_csv.ReadOptions(use_threads=False),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=note, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=note, newlines_in_values=True),
             convert_options=convert,
         )
         if bad:
@@ -140,6 +145,11 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     name = os.fspath(path)
     if not Path(path).is_file():
         raise InvalidFile(f"{name} is not a file.")
+    if name.lower().endswith(SPREADSHEETS):
+        raise InvalidFile(
+            f"{name} is a spreadsheet, which is not read: save the sheet as CSV (in the spreadsheet program, or by "
+            'pandas.read_excel(...).to_csv("log.csv", index=False)).'
+        )
     try:
         return _open_csv(name) if name.lower().endswith(CSV) else _open_parquet(name)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns may be damaged too
@@ -170,17 +180,21 @@ def _open_csv(name: str) -> CsvSource:
     if b"\0" in start:
         raise InvalidFile(f"{name} cannot be read as CSV: it is no text.")
     text = start.decode("utf-8-sig", errors="replace")  # letters of columns that nobody reads may be damaged
-    names = next(csv.reader(io.StringIO(text, newline="")), [])
+    delimiter = "\t" if name.lower().endswith(TABS) else ","
+    names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     if not any(each.strip() for each in names):
         raise InvalidFile(f"{name} has no header: its first line must name the columns.")
+    if delimiter == "\t" and len(names) == 1 and "," in names[0]:
+        raise InvalidFile(f"{name} has its columns parted by commas: call it .csv, or save it with tabs between columns.")
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and mark in names[0]:
             raise InvalidFile(
-                f"{name} has its columns parted by {word}: save it with commas between columns, and points in decimal numbers."
+                f"{name} has its columns parted by {word}: save it with commas between columns, and points in decimal numbers"
+                f"{' (or call it .tsv).' if word == 'tabs' else '.'}"
             )
     if all(_is_number(each) for each in names):
         raise InvalidFile(f"{name} has no header: its first line must name the columns. It holds numbers, first {names[0]}.")
-    return CsvSource(name, names)
+    return CsvSource(name, names, delimiter)
 
 
 def _is_number(text: str) -> bool:

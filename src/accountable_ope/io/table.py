@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidFile
 from ..validation import BoolArray, FloatArray, IntArray, plural
-from .columns import ColumnNames, FileColumns, layout, listed
+from .columns import LEFT_OUT, ColumnNames, FileColumns, did_you_mean, layout, listed
 from .sources import Source, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
@@ -58,6 +58,14 @@ class Table:
         return int(self._table.num_rows)
 
     @property
+    def left_out(self) -> int:
+        """How many rows were left out of the log when it was saved, for want of a next state."""
+        said = (self._table.schema.metadata or {}).get(LEFT_OUT.encode(), b"0").decode()
+        if not said.isdecimal():
+            raise InvalidFile(f"{self.name} says in its metadata that {said!r} rows were left out, which is no number.")
+        return int(said)
+
+    @property
     def columns(self) -> FileColumns:
         """Which columns were read under another name, which were not used, and what else is to be said."""
         return replace(self._layout.columns, remarks=tuple(self._remarks))
@@ -69,6 +77,15 @@ class Table:
     def row(self, index: int) -> str:
         """Where a row is found."""
         return self._source.row(index)
+
+    def called(self, base: str) -> str:
+        """A column as the file calls it, and what it was read as where that is something else."""
+        if base in self._layout.single:
+            name = self._layout.single[base]
+            return f"`{name}`" if name == base else f"`{name}` (read as {base})"
+        parts = self._layout.numbered.get(base, ())
+        named = parts and not all(name.rpartition("_")[0] == base for name in parts)
+        return f"`{', '.join(parts)}` (read as {base})" if named else f"`{base}`"
 
     def has(self, base: str) -> bool:
         """Whether a column is there, and is read."""
@@ -108,7 +125,7 @@ class Table:
         if None in flags:
             row = flags.index(None)
             raise InvalidFile(
-                f"{self.name}: column `{base}` must hold True or False (or yes and no, 1 and 0). It holds "
+                f"{self.name}: column {self.called(base)} must hold True or False (or yes and no, 1 and 0). It holds "
                 f"{_short(str(found[row]))} in {self.row(row)}."
             )
         return np.array(flags, dtype=bool)
@@ -119,12 +136,13 @@ class Table:
         if found is None:
             return None
         if found.dtype.kind not in "iub" or found.ndim != 1:
-            raise InvalidFile(f"{self.name}: column `{base}` must hold an action per row: a whole number, 0, 1, ...")
+            raise InvalidFile(f"{self.name}: column {self.called(base)} must hold an action per row: a whole number, 0, 1, ...")
         wrong = found < 0
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidFile(
-                f"{self.name}: column `{base}` must hold actions 0, 1, ... It holds {int(found[row])} in {self.row(row)}."
+                f"{self.name}: column {self.called(base)} must hold actions 0, 1, ... It holds {int(found[row])} in "
+                f"{self.row(row)}."
             )
         return found.astype(np.int64)
 
@@ -134,9 +152,10 @@ class Table:
         if found is None:
             return None
         if found.dtype.kind == "U":
+            row, shown = _first_word(found.tolist())
             raise InvalidFile(
-                f"{self.name}: column `{base}` must hold numbers. It holds text, first {_short(str(found[0]))} in {self.row(0)}: "
-                "number the actions 0, 1, 2, ..."
+                f"{self.name}: column {self.called(base)} must hold numbers. It holds text, first {_short(shown)} in "
+                f"{self.row(row)}: number the actions 0, 1, 2, ..."
             )
         if found.ndim != 1 or found.dtype.kind != "f" or base not in self._layout.single:
             return found
@@ -171,7 +190,7 @@ class Table:
         wrong = ~np.isfinite(values).all(axis=1) & (True if where is None else where)
         if wrong.any():
             row = self.row(int(np.argmax(wrong)))
-            raise InvalidFile(f"{self.name}: column `{base}` has NaN or infinite entries, first in {row}.")
+            raise InvalidFile(f"{self.name}: column {self.called(base)} has NaN or infinite entries, first in {row}.")
         return values
 
     def times(self, base: str) -> FloatArray | None:
@@ -198,7 +217,8 @@ class Table:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidFile(
-                f"{self.name}: column `{base}` {_complaint(values[used], values[row].tolist(), sums[row])}, in {self.row(row)}."
+                f"{self.name}: column {self.called(base)} {_complaint(values[used], values[row].tolist(), sums[row])}, in "
+                f"{self.row(row)}."
             )
         return values
 
@@ -218,7 +238,7 @@ class Table:
             kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             if not text:
-                row, shown = _first_word(column)
+                row, shown = _first_word(column.to_pylist())
                 raise InvalidFile(
                     f"{self.name}: column `{name}` must hold numbers. It holds text, first {_short(shown)} in {self.row(row)}."
                 )
@@ -264,7 +284,7 @@ class Table:
 
 def missing_column(file: str, names: Sequence[str], base: str) -> InvalidFile:
     """What to say where a column is not there."""
-    hint = f" Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
+    hint = f"{did_you_mean(base, names)} Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
     return InvalidFile(f"{file} has no column `{base}` (nor `{base}_0`). Its columns: {listed(names)}.{hint}")
 
 
@@ -276,9 +296,9 @@ def _short(word: str) -> str:
     return repr(word if len(word) <= SHOWN else f"{word[:SHOWN]}...")
 
 
-def _first_word(column: pa.ChunkedArray) -> tuple[int, str]:
+def _first_word(entries: Sequence[object]) -> tuple[int, str]:
     """The first entry that is no number, where it stands; the first of all where each is one."""
-    words = [str(word) for word in column.to_pylist()]
+    words = [str(word) for word in entries]
     for row, word in enumerate(words):
         try:
             float(word)

@@ -17,6 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
+from ..errors import InvalidInput
 from ..validation import FloatArray, whole
 from .kernel import FiniteRank, Kernel, distinct_rows, group_sums
 from .tiles import KernelTiles
@@ -48,6 +49,8 @@ class TileOptions:
         Number of threads; None for as many as the machine has cores.
     single_precision : bool
         Whether tiles are computed in float32. Bounds account for its larger rounding errors.
+    device : str
+        "cpu", or "cuda" for exact sums over pairs with a Gaussian kernel on a GPU. Bounds account for its rounding errors.
 
     Raises
     ------
@@ -65,8 +68,11 @@ class TileOptions:
     columns: int = 256
     threads: int | None = None
     single_precision: bool = False
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
+        if self.device not in ("cpu", "cuda"):
+            raise InvalidInput(f'`device` must be "cpu" or "cuda". Got {self.device!r}.')
         whole(self.rows, "rows", least=1)
         whole(self.columns, "columns", least=1)
         if self.threads is not None:

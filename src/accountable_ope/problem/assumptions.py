@@ -23,6 +23,10 @@ LARGEST_MISFIT = 1e45
 """The least discount, the least that a discount below 1 leaves of 1, and a misfit whose squares keep their digits."""
 
 
+FAR = 10.0
+"""Values are far from 0 where their middle is so many times their span away from it."""
+
+
 @checked
 @dataclass(frozen=True)
 class RelativeNorm:
@@ -199,6 +203,20 @@ class ValueRanges:
     @property
     def span(self) -> float:
         return self.value[1] - self.value[0]
+
+    def reference(self, *, terminates: bool) -> float:
+        """The value from which others are counted where they all are far from 0 and no state is terminal: their middle, else 0.
+
+        A constant c in every reward is c / (1 - discount) in every value, unless an episode ends. Counted from there, numbers are
+        as small as their differences; from 0, squares of them lose the digits that tell them apart.
+        """
+        middle = 0.5 * (self.value[0] + self.value[1])
+        far = not terminates and 0 < self.span < math.inf and abs(middle) > FAR * self.span
+        return middle if far else 0.0
+
+    def largest_from(self, reference: float) -> float:
+        """The largest distance of a value from a reference."""
+        return max(abs(end - reference) for end in self.value)
 
 
 @checked

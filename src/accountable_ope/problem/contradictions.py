@@ -7,7 +7,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput, InvalidRow
 from ..validation import BoolArray, FloatArray, plural
-from .assumptions import Assumptions, value_ranges
+from .assumptions import Assumptions, ValueRanges, value_ranges
 from .row_ranges import RowRanges
 from .step_knowledge import Boxes
 from .terminal_region import TerminalRegion
@@ -258,6 +258,27 @@ def check_rewards(data: Transitions, reward_range: tuple[float, float]) -> None:
             row,
             ".",
         )
+
+
+LOST = 1e10
+"""Of values that are so many times their span away from 0, float64 (16 digits) leaves fewer than six to tell them apart."""
+
+
+def check_digits(assumptions: Assumptions, ranges: ValueRanges, *, terminates: bool) -> None:
+    """Raise where values are so far from 0 that their differences have hardly any digits.
+
+    Nothing that is done later brings digits back that a reward in float64 has lost. Where episodes end values reach down to
+    those of short ones, and are never that far.
+    """
+    reference = ranges.reference(terminates=terminates)
+    if abs(reference) <= LOST * ranges.span:
+        return
+    low, high = assumptions.reward_range
+    raise InvalidInput(
+        f"Values lie near {reference:.3g} and differ by at most {ranges.span:.3g}: of the 16 digits of a float64 fewer than 6 "
+        f"are left to tell them apart. Subtract a constant c, such as {0.5 * (low + high):.6g}, from all rewards, before they "
+        "are rounded, and from `reward_range`, and add c / (1 - discount) to the ends."
+    )
 
 
 def check_ends(data: Transitions, horizon: int) -> None:

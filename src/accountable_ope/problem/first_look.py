@@ -5,7 +5,7 @@ Nothing here enters a bound. It refuses, or remarks on, what is probably a mista
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -26,8 +26,10 @@ LEAST_SHARE = 1e-6
 """An action that the target policy takes less often than that is not worth a word."""
 
 
-def refuse_other_units(data: Transitions, starts: StartStates) -> None:
+def refuse_other_units(data: Transitions, starts: StartStates, names: Sequence[str] = ()) -> None:
     """Raise where all start states lie so far from the logged states that they must be in other units.
+
+    names: what the columns of the state are called, where that is known.
 
     Raises
     ------
@@ -37,25 +39,34 @@ def refuse_other_units(data: Transitions, starts: StartStates) -> None:
     for column, away in _away(data, starts):
         if away.min() > FAR:
             raise InvalidInput(
-                f"All start states lie far outside of the logged states: column {column} of the state "
+                f"All start states lie far outside of the logged states: {_column(column, names)} "
                 f"{_ranges(data, starts, column)}. Bring both to the same units and scale."
             )
 
 
-def first_look(data: Transitions, starts: StartStates, policy: Policy, *, one_bandwidth: bool = False) -> tuple[str, ...]:
+def first_look(
+    data: Transitions, starts: StartStates, policy: Policy, *, one_bandwidth: bool = False, names: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Sentences on what is probably not meant.
 
     one_bandwidth: whether one bandwidth serves all columns of the state.
+    names: what these are called, where that is known.
     """
-    return (*_outside(data, starts), *_never_logged(data, starts, policy), *(_unlike(data) if one_bandwidth else ()))
+    unlike = _unlike(data, names) if one_bandwidth else ()
+    return (*_outside(data, starts, names), *_never_logged(data, starts, policy), *_from_one(data, policy), *unlike)
 
 
-def _outside(data: Transitions, starts: StartStates) -> Iterator[str]:
+def _column(index: int, names: Sequence[str]) -> str:
+    """How a column of the state is called."""
+    return f"column `{names[index]}`" if index < len(names) else f"column {index} of the state"
+
+
+def _outside(data: Transitions, starts: StartStates, names: Sequence[str]) -> Iterator[str]:
     for column, away in _away(data, starts):
         beyond = int((away > OUTSIDE).sum())
         if beyond:
             yield (
-                f"{beyond} of {len(starts)} start states lie far outside of the logged states: column {column} of the state "
+                f"{beyond} of {len(starts)} start states lie far outside of the logged states: {_column(column, names)} "
                 f"{_ranges(data, starts, column)}. What happens there was not logged"
             )
             return
@@ -95,11 +106,26 @@ def _never_logged(data: Transitions, starts: StartStates, policy: Policy) -> Ite
             )
 
 
+def _from_one(data: Transitions, policy: Policy) -> Iterator[str]:
+    """Labels 1, 2, ... are as good as 0, 1, ..., but there is then an action that nobody has."""
+    if policy.action_vectors is None or not data.finite_actions or data.actions.min() == 0:
+        return
+    live = data.next_states[~data.terminated]
+    taken = (
+        any(branch.action == 0 and branch.weights.max() > LEAST_SHARE for branch in policy.branches(live)) if len(live) else False
+    )
+    if not taken:
+        yield (
+            f"No row has action 0, and the target policy never takes it: actions seem to be numbered from {data.actions.min()}. "
+            "That does no harm, except that action 0 is taken for one that exists; number them from 0 where it does not"
+        )
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 0.995 else "nearly all"
 
 
-def _unlike(data: Transitions) -> Iterator[str]:
+def _unlike(data: Transitions, names: Sequence[str]) -> Iterator[str]:
     spread = data.states.std(axis=0)
     moving = np.flatnonzero(spread > 1e-12 * np.abs(data.states).max(axis=0))
     if len(moving) < 2:
@@ -107,7 +133,7 @@ def _unlike(data: Transitions) -> Iterator[str]:
     small, large = moving[np.argmin(spread[moving])], moving[np.argmax(spread[moving])]
     if spread[large] >= UNLIKE * spread[small]:
         yield (
-            f"Columns of the state have unlike scales (standard deviation {spread[small]:.3g} in column {small}, "
-            f"{spread[large]:.3g} in column {large}), and one bandwidth serves all. Scale them, or name no class: what is "
-            "chosen then scales every column"
+            f"Columns of the state have unlike scales (standard deviation {spread[small]:.3g} in {_column(int(small), names)}, "
+            f"{spread[large]:.3g} in {_column(int(large), names)}), and one bandwidth serves all. Scale them, or name no "
+            "class: what is chosen then scales every column"
         )

@@ -11,7 +11,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
-from .contradictions import check_data, check_ends, check_starts, check_steps, may_end
+from .contradictions import check_data, check_digits, check_ends, check_starts, check_steps, may_end
 from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
 from .propensities import propensity_weights, taken_probabilities
@@ -202,6 +202,7 @@ class Problem:
         check_data(self.data, self.assumptions)
         _ = self.experience  # shapes that do not fit are found before any work
         check_starts(self.starts, self.assumptions)
+        check_digits(self.assumptions, self.ranges, terminates=self.terminates)
         if self.assumptions.horizon is not None:
             check_ends(self.data, self.assumptions.horizon)
         if self.knowledge.given:

@@ -120,7 +120,7 @@ def with_propensities(data: Transitions, behavior: Policy) -> Transitions:
             "that acted."
         )
     same = {field.name: getattr(data, field.name) for field in fields(data)}
-    return Transitions(**same | {"behavior_probability": taken})
+    return Transitions(**same | {"behavior_probability": taken}).knowing(data)
 
 
 @checked

@@ -92,6 +92,8 @@ def flag_column(values: ArrayLike, n: int) -> BoolArray:
 def label_column(values: ArrayLike, n: int) -> IntArray:
     """Episode labels as 0, 1, 2, ... in the order of first appearance."""
     raw = raw_array(values)
+    if raw.dtype == object and raw.size and all(isinstance(label, str) for label in raw.flat):  # text in a column of a data frame
+        raw = raw.astype(np.str_)
     if raw.ndim != 1 or raw.dtype.kind not in "iubUS":
         raise InvalidInput(f"`episodes` must be one whole number or text per row. Got {raw.dtype} of shape {raw.shape}.")
     same_rows(n, raw, "episodes", "states")

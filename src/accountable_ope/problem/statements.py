@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -107,3 +108,13 @@ def remark(name: str, text: str, *parameters: tuple[str, object]) -> Statement:
 def texts(statements: Iterable[Statement]) -> list[str]:
     """The sentences alone."""
     return [statement.text for statement in statements]
+
+
+def range_text(low: float, high: float, digits: int = 6) -> str:
+    """[low, high] with so many digits, and more where both ends would look alike: far from 0, [1000000, 1000001]."""
+    most, length = max(abs(low), abs(high)), high - low
+    if 0 < length < math.inf and most < math.inf:
+        rounding = 0.5 * 10.0 ** (math.floor(math.log10(most)) + 1 - digits)
+        if rounding > 0.1 * length:
+            digits = min(17, math.ceil(math.log10(most) - math.log10(length)) + 3)
+    return f"[{low:.{digits}g}, {high:.{digits}g}]"

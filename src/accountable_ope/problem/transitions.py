@@ -191,6 +191,14 @@ class Transitions:
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
             found.__dict__["_episode_numbers"] = frozen(self.episode_numbers[index])
+        return found.having_left_out(self.left_out)
+
+    def paying(self, rewards: FloatArray) -> Transitions:
+        """The same rows with other rewards, such as the same ones in other units."""
+        found = copy(self)
+        object.__setattr__(found, "rewards", frozen(rewards))
+        for name in ("sha256", "reward_conflict"):
+            found.__dict__.pop(name, None)
         return found
 
     def continuing(self, numbers: IntArray, headless: BoolArray) -> Transitions:
@@ -210,6 +218,24 @@ class Transitions:
             raise InvalidInput("`episode_numbers` need `episodes`: without them nobody knows which rows belong together.")
         known: IntArray | None = self.__dict__.get("_episode_numbers")
         return self.episodes if known is None else known
+
+    @property
+    def left_out(self) -> int:
+        """How many rows of the log are not among these since their next states were not logged: last ones of episodes."""
+        return int(self.__dict__.get("_left_out", 0))
+
+    def having_left_out(self, rows: int) -> Transitions:
+        """These rows, of a log of which so many others were left out; said once, where next states are formed."""
+        found = copy(self)
+        found.__dict__["_left_out"] = rows
+        return found
+
+    def knowing(self, other: Transitions) -> Transitions:
+        """These rows, the same ones as others, with what is known of the log that those are from."""
+        for name in ("_left_out", "_headless", "_episode_numbers"):
+            if name in other.__dict__:
+                self.__dict__[name] = other.__dict__[name]
+        return self
 
     @property
     def headless(self) -> BoolArray:
@@ -359,7 +385,7 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         assert part.episodes is not None
         labels.append(part.episodes + used)
         used += int(part.episodes.max()) + 1
-    return Transitions(
+    found = Transitions(
         np.concatenate([part.states for part in parts])[:n],
         np.concatenate([part.actions for part in parts])[:n],
         np.concatenate([part.rewards for part in parts])[:n],
@@ -368,3 +394,4 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         np.concatenate(labels)[:n],
         np.concatenate(recorded)[:n] if recorded else None,
     )
+    return found.having_left_out(sum(part.left_out for part in parts))

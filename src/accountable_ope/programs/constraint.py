@@ -39,7 +39,7 @@ class RowsOrigin:
     """Which points a box is averaged over: low_i <= f_i'theta <= high_i, with weights.
 
     Of residuals (then targets are not None) there are targets_i - f_i'theta, known to be small before the round of this number;
-    missed and ranges are those of `StepRows`.
+    ranges are those of `StepRows`. missed: what an unseen part of norm one can add there, for which the limits have room.
     """
 
     features: FloatArray

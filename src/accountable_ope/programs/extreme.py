@@ -14,11 +14,13 @@ from ..validation import FloatArray, same_size
 from .certificate import Certificate, SolveStatus
 from .constraint import Constraint, Role
 from .ellipsoid_ball import Decomposition, DiagonalSolution, LeastLoss
-from .lagrangian import ROUNDING, lagrangian_value
+from .lagrangian import ROUNDING, counted_value, lagrangian_value
 from .multipliers import DualSolution, maximize_dual
 from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
+COUNTED_ALIKE = 1e-7
+"""Two ways to count rounding that agree up to this share are as good as one."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,22 @@ class FeasibleSet:
                 return LeastLossFound(dual.theta, loss(dual.theta), dual.bound, np.concatenate([[1.0], dual.multipliers]))
         return LeastLossFound(np.zeros(len(loss.a)), loss.a0, -math.inf, np.zeros(len(others) + 1))
 
-    @property
+    @cached_property
     def empty(self) -> bool:
         """Whether the least loss provably exceeds the limit."""
-        return self.least_loss.lower_bound > self.limit + self.rounding
+        return self.least_loss.lower_bound > self.limit + self.rounding and self.counted_least_loss > self.limit
+
+    @cached_property
+    def counted_least_loss(self) -> float:
+        """A lower bound of the least loss however rounding is counted, which counts where a loss is next to nothing.
+
+        With a reward that is a function of (s, a) and a discount of 0 the radius is 0 but for rounding, and the least loss of a
+        class may be 1e-7 of the squares that cancel in it.
+        """
+        least = self.least_loss
+        counted = counted_value(self.decomposition.quadratic, self.others, least.multipliers[1:])
+        alike = least.lower_bound - counted <= COUNTED_ALIKE * abs(least.lower_bound)
+        return least.lower_bound if alike else counted
 
     def fastest(self, objective: FloatArray) -> DiagonalSolution:
         """The largest objective'theta without the box, for a convex loss."""
@@ -174,8 +188,8 @@ def extreme_value(objective: FloatArray, feasible: FeasibleSet) -> Certificate:
     """
     same_size(len(feasible.decomposition.mask), objective, "objective")
     if feasible.empty:
-        least = feasible.least_loss
-        return Certificate(objective, feasible.constraints, least.multipliers, least.lower_bound, None, SolveStatus.EMPTY)
+        multipliers, proved = feasible.least_loss.multipliers, feasible.counted_least_loss
+        return Certificate(objective, feasible.constraints, multipliers, proved, None, SolveStatus.EMPTY)
     if not objective.any():
         nothing = np.zeros(len(feasible.constraints))
         inside = feasible.least_loss.theta

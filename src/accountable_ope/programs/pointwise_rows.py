@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class PointwiseRows:
     features : array (N, m)
         The rows f_i.
     low, high : array (N,)
+    missed : array (N,) or None
+        Where coordinates miss a part of what is bounded, how much of it per unit of its norm: low and high have room for it.
 
     Raises
     ------
@@ -42,6 +44,7 @@ class PointwiseRows:
     features: FloatArray
     low: FloatArray
     high: FloatArray
+    missed: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.low.shape == self.high.shape == (len(self.features),):
@@ -60,7 +63,7 @@ class PointwiseRows:
     def known(cls, features: FloatArray, low: FloatArray, high: FloatArray) -> PointwiseRows:
         """Rows that were checked before: many, and looked at again and again."""
         rows = object.__new__(cls)
-        for name, value in (("features", features), ("low", low), ("high", high)):
+        for name, value in (("features", features), ("low", low), ("high", high), ("missed", None)):
             object.__setattr__(rows, name, value)
         return rows
 
@@ -69,6 +72,15 @@ class PointwiseRows:
         """low <= offset_i + f_i'theta <= high; offsets are the values of a Q at which the class is anchored."""
         shift = np.zeros(len(features)) if offsets is None else offsets
         return cls(features, low - shift, high - shift)
+
+    def with_room(self, missed: FloatArray, norm: float) -> PointwiseRows:
+        """Limits wider by what a part of at most this norm, which coordinates miss, can add at each point."""
+        return replace(self, low=self.low - norm * missed, high=self.high + norm * missed, missed=missed)
+
+    def padded(self, variables: int) -> PointwiseRows:
+        """With columns of zeros for variables that come after those of the features."""
+        wider = np.column_stack([self.features, np.zeros((len(self.features), variables - self.features.shape[1]))])
+        return replace(self, features=wider)
 
     def violations(self, theta: FloatArray) -> FloatArray:
         """How far each row is above its upper limit, then how far each is below its lower one, in units of its span (2 N,)."""
@@ -105,5 +117,5 @@ class PointwiseRows:
         sizes = np.abs(weighted)
         magnitudes = (np.abs(features).T @ sizes, np.abs(middle) @ sizes, float(weights @ (np.abs(middle) + np.abs(low)) ** 2))
         quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant, magnitudes)
-        origin = RowsOrigin(features, low, high, weights)
+        origin = RowsOrigin(features, low, high, weights, missed=None if self.missed is None else self.missed[index])
         return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)

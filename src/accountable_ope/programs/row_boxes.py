@@ -79,18 +79,22 @@ class KnownBoxes:
             if total == 0:
                 continue
             box = self.rows.averaged(index[chosen], weights[chosen] / total)
-            assert isinstance(box.origin, RowsOrigin)
+            origin_of_rows = box.origin
+            assert isinstance(origin_of_rows, RowsOrigin)
             if residual:
                 rows, steps = index[chosen] - self.origin.points, self.origin.residuals
                 assert steps is not None
                 origin = replace(
-                    box.origin,
+                    origin_of_rows,
                     round=self.number,
                     targets=steps.target[rows],
                     missed=None if steps.missed is None else steps.missed[rows],
                     ranges=None if steps.ranges is None else steps.ranges[rows],
                 )
                 box = replace(box, origin=origin)
+            elif self.origin.values is not None and self.origin.values.missed is not None:
+                seen = replace(origin_of_rows, missed=self.origin.values.missed[index[chosen]])
+                box = replace(box, origin=seen)
             found.append(box)
             totals.append(total)
         return tuple(found), np.array(totals)

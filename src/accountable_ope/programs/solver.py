@@ -22,8 +22,11 @@ from .evidence import widened
 from .extreme import FeasibleSet, extreme_value, least_correction
 from .pointwise import with_rows
 from .pointwise_rows import PointwiseRows
-from .proofs import Tightening
-from .tightening import least_norm_of_rounds, tighten
+from .proofs import Round, Tightening
+from .tightening import ROUNDS, least_norm_of_rounds, tighten
+
+ROUNDS_LEFT = 2
+"""The most rounds, where those over a set around this one have been made."""
 
 NEGLIGIBLE = 1e-4
 """Below this share of the square root of the radius, what is unseen is added as a constant, which keeps the program convex."""
@@ -187,6 +190,7 @@ def _at_once(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseR
     feasible, (upward, downward), missed = _feasible_set(constraints, objective)
     upper, lower = extreme_value(upward, feasible), extreme_value(downward, feasible)
     if rows is not None:
+        rows = rows.padded(len(upward))
         upper, lower = _both_or_empty(with_rows(upper, rows).certificate, with_rows(lower, rows).certificate)
     least = feasible.least_loss
     argument = Argument(feasible.constraints, least.multipliers)
@@ -232,8 +236,19 @@ def _by_rounds(constraints: ConstraintSet, objective: FloatArray, rows: Pointwis
     """With rows, values are bounded at each point in every round."""
     if rows is not None:
         constraints = replace(constraints, values=rows)
+    return _in_rounds(constraints, objective)
+
+
+def solve_from(constraints: ConstraintSet, objective: FloatArray, rows: PointwiseRows | None, begun: Round) -> Solution:
+    """As `solve`, from what the rounds over a set around this one have shown: quicker, and no proof without those rounds."""
+    if not constraints.follows_variance or len(begun.variances) != len(constraints.evidence):
+        return solve(constraints, objective, rows)
+    return _in_rounds(constraints if rows is None else replace(constraints, values=rows), objective, begun)
+
+
+def _in_rounds(constraints: ConstraintSet, objective: FloatArray, begun: Round | None = None) -> Solution:
     upward, downward = constraints.objectives(objective)
     inside = constraints.inside
-    upper, lower, tightening = tighten(constraints, upward, downward, inside)
+    upper, lower, tightening = tighten(constraints, upward, downward, inside, ROUNDS if begun is None else ROUNDS_LEFT, begun)
     least_loss = constraints.evidence[0].squared(constraints.least.theta)
     return Solution(constraints, upper, lower, least_loss, tightening=tightening)

@@ -23,6 +23,7 @@ from ..validation import FloatArray
 from .certificate import Argument, Certificate, LeastNormFound, SolveStatus
 from .constraint_set import ConstraintSet, KnownBounds
 from .emptiness import emptied, empty_from_ends, prove_empty
+from .envelope import Steps
 from .evidence import Evidence, difference
 from .goal import Setting, Solved, solve_goal
 from .lagrangian import counted_value
@@ -49,13 +50,19 @@ class _Hints:
 
 
 def tighten(
-    feasible: ConstraintSet, upward: FloatArray, downward: FloatArray, inside: FloatArray, rounds: int = ROUNDS
+    feasible: ConstraintSet,
+    upward: FloatArray,
+    downward: FloatArray,
+    inside: FloatArray,
+    rounds: int = ROUNDS,
+    begun: Round | None = None,
 ) -> tuple[Certificate, Certificate, Tightening]:
     """Both ends (the largest upward'theta and downward'theta) and the iteration that led to them.
 
     `inside` is a point of small loss, for the size of things. Any number of rounds is valid; the best end of all rounds is kept.
+    begun: what rounds over a set around this one have shown; the iteration that is returned does not prove that again.
     """
-    known = feasible.begin()
+    known = feasible.begin() if begun is None else _from(begun, feasible.begin())
     empty = prove_empty(feasible, known, inside)
     history: list[Round] = []
     steps: list[Step] = []
@@ -98,6 +105,16 @@ def tighten(
     if empty is not None:
         return emptied(empty, upward), emptied(empty, downward), tightening
     return upper or _unbounded(feasible, upward), lower or _unbounded(feasible, downward), tightening
+
+
+def _from(begun: Round, known: KnownBounds) -> KnownBounds:
+    """The smaller of each bound."""
+    steps = (
+        Steps(min(a.largest, b.largest), min(a.observed, b.observed), min(a.squares, b.squares))
+        for a, b in zip(begun.steps, known.steps, strict=True)
+    )
+    variances = map(min, begun.variances, known.variances)
+    return KnownBounds(min(begun.residual_bound, known.residual_bound), tuple(variances), tuple(steps), known.round)
 
 
 def _round(feasible: ConstraintSet, known: KnownBounds) -> Round:

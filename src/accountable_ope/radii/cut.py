@@ -27,6 +27,10 @@ from .earlier_rows import block_edges, earlier_rows
 from .fitted_weights import FittedWeights, KernelFit, fitted_weights
 from .sums import CutSums
 
+OFFERED_GAIN = 2.0
+"""Offered weights are taken where the first rows predict a cut so many times narrower than the others: what so few rows say of
+products of ratios is mostly chance, and where it was believed sooner, intervals became wider more often than narrower."""
+
 
 class CutKind(Enum):
     """Where the weights of a cut come from."""
@@ -100,6 +104,10 @@ class Cut:
         columns = np.column_stack([system.residuals, system.target])
         weighted = columns * w[:, None]
         squares = weighted.T @ weighted / n**2
+        missed = (0.0, 0.0)
+        if system.remainder is not None:
+            lengths = np.abs(w) * system.remainder.rows * (1 + 1e-12)
+            missed = (float(lengths.sum()) / n, float(np.linalg.norm(lengths)) / n)
         return CutSums(
             total=w @ columns / n,
             squares=squares,
@@ -109,6 +117,7 @@ class Cut:
             kind=self.kind.value,
             earlier=self.earlier,
             rate=self.rate,
+            missed=missed,
         )
 
 
@@ -124,6 +133,7 @@ def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evi
         mass=sums.length**2,
         envelope=envelope,
         scale=np.abs(cut.weights),
+        missed=sums.missed,
         gap=(gap * sums.absolute / n, gap * sums.length / n),
     )
 
@@ -161,7 +171,7 @@ def choose_cut(question: CutQuestion) -> Cut | None:
     found = [(each.width, kind, each) for kind, each in candidates if each is not None]
     if not found:
         return None
-    width, kind, best = min(found, key=lambda one: one[0].predicted)
+    width, kind, best = min(found, key=lambda one: one[0].predicted * (OFFERED_GAIN if one[1] is CutKind.OFFERED else 1.0))
     return Cut(frozen(best.weights()), earlier.first, kind, width.rate, width.predicted)
 
 

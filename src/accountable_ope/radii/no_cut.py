@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..classes.function_class import FunctionClass
+from ..classes.semi_parametric import SemiParametric
 from ..problem.policy import SampledPolicy
 from ..problem.problem import Problem
 from ..problem.statements import Statement, remark
@@ -46,7 +47,8 @@ def why_no_cut(
         return NoCut.POINTS
     if anchored:
         return NoCut.ANCHORED
-    if function_class.has_remainder:
+    # Of a semi-parametric class the features are fixed, and weights are made from them alone.
+    if function_class.has_remainder and not isinstance(function_class, SemiParametric):
         return NoCut.COORDINATES
     if not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
         return NoCut.POLICY

@@ -30,6 +30,8 @@ class Plan:
         The factors of rows, None where there are none.
     statistic : KernelStatistic or None
         That of rows with these factors.
+    room : bool
+        Whether rates leave room for weaker assumptions than those that they were fixed for.
     """
 
     planned_for: PlannedFor
@@ -38,6 +40,7 @@ class Plan:
     cut: Cut | None = None
     scale: RowScale | None = None
     statistic: KernelStatistic | None = None
+    room: bool = True
 
     def refuse_other(self, assumptions: Assumptions) -> None:
         """Raise where the rows themselves, or how far apart features can be, depend on what is assumed now."""

@@ -12,7 +12,7 @@ from ..problem.assumptions import Assumptions, RelativeNorm, ValueRanges, value_
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
 from ..problem.problem import Problem
-from ..problem.statements import Guarantee, Statement, premise, remark
+from ..problem.statements import Guarantee, Statement, premise, range_text, remark
 from ..validation import whole
 from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
@@ -100,7 +100,7 @@ BEFORE_THE_DATA = Choice()
 class Asked:
     """What premises say of a problem: its assumptions, what follows from them, and how exactly policy and start are known.
 
-    steps: what was declared of single steps.
+    steps: what was declared of single steps. left_out: last rows of episodes whose next states were not logged.
     """
 
     assumptions: Assumptions
@@ -110,6 +110,7 @@ class Asked:
     start_is_exact: bool
     rows: int
     steps: tuple[Statement, ...] = ()
+    left_out: int = 0
 
     @classmethod
     def of(cls, problem: Problem) -> Asked:
@@ -117,7 +118,8 @@ class Asked:
         exact, start = problem.policy.exact, problem.start_is_exact
         known = problem.row_ranges.premises() if problem.knowledge.given else ()
         steps = tuple(premise(each.name, each.text) for each in known)
-        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, len(problem.data), steps)
+        rows, left_out = len(problem.data), problem.data.left_out
+        return cls(problem.assumptions, problem.ranges, problem.terminates, exact, start, rows, steps, left_out)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class ClassWords:
 
     rest: the kernel of the RKHS in which what its features miss has a norm of its own; empty: there is no such part.
     planned: whether rates and weights were fixed for other assumptions, or for several.
+    reference: the constant from which values are counted, where all of them are far from 0.
     """
 
     features: str
@@ -144,6 +147,7 @@ class ClassWords:
     kind: str = ""
     rest: str = ""
     planned: bool = False
+    reference: float = 0.0
 
 
 def value_premises(
@@ -166,9 +170,10 @@ def value_premises(
     premises = [
         ORDER,
         reward_premise(facts),
-        premise("values", f"Q and V of the target policy lie in [{low:g}, {high:g}], {why}.", ("low", low), ("high", high)),
+        premise("values", f"Q and V of the target policy lie in {range_text(low, high)}, {why}.", ("low", low), ("high", high)),
     ]
     premises += ending_premises(problem)
+    premises += left_out_premises(problem.left_out)
     if rule.rests is Rests.WIDTH and one_step_counts(facts, ranges, terminates=problem.terminates):
         text = f"Given (s, a), chance moves reward plus discounted next value by at most {facts.one_step_range:g}, as declared."
         premises.append(premise("one-step-range", text, ("range", facts.one_step_range)))
@@ -202,6 +207,17 @@ def ending_premises(problem: Asked) -> list[Statement]:
         return [*premises, premise("terminates", "Terminal states are worth 0.")]
     how = " (no row is terminated)." if facts.terminates is None else ", as declared."
     return [*premises, premise("endless", "No state is terminal" + how)]
+
+
+def left_out_premises(rows: int) -> list[Statement]:
+    """That rows without a next state, which were left out, are missing for no reason that their next states have a part in."""
+    if not rows:
+        return []
+    text = (
+        f"Last rows of episodes that went on ({rows}), whose next states the log does not hold, could be left out: where an "
+        "episode was cut off does not depend on the reward and the next state there."
+    )
+    return [premise("cut-off", text, ("rows", rows))]
 
 
 def cut_premises(cuts: Sequence[CutWords]) -> list[Statement]:
@@ -286,20 +302,24 @@ def reward_premise(facts: Assumptions) -> Statement:
 def _rewards(reward_range: tuple[float, float], *, noise: bool) -> Statement:
     low, high = reward_range
     how = "it may be random given (s, a)." if noise else "it is a function of (s, a)."
-    return premise("rewards", f"Every reward lies in [{low:g}, {high:g}]; {how}", ("low", low), ("high", high))
+    return premise("rewards", f"Every reward lies in {range_text(low, high)}; {how}", ("low", low), ("high", high))
 
 
-def counted_norm(dimension: int, ranges: ValueRanges) -> float:
-    """Coefficients up to this norm enter the rounding slack: sqrt(m) times the largest value, enough for one-hot features."""
-    return math.sqrt(dimension) * max(map(abs, ranges.value))
+def counted_norm(dimension: int, ranges: ValueRanges, reference: float = 0.0) -> float:
+    """Coefficients up to this norm enter the rounding slack: sqrt(m) times the largest value, enough for one-hot features.
+
+    reference: from where values are counted.
+    """
+    return math.sqrt(dimension) * ranges.largest_from(reference)
 
 
 def rounding_premises(facts: Assumptions, ranges: ValueRanges, parts: Sequence[ClassWords]) -> list[Statement]:
     """Where the norm bound allows larger coefficients than rounding is counted for, that they are not that large."""
-    counted = max(counted_norm(part.dimension, ranges) for part in parts)
+    counted, reference = max((counted_norm(part.dimension, ranges, part.reference), part.reference) for part in parts)
     if isinstance(facts.norm_bound, float) and facts.norm_bound <= counted:
         return []
-    text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest value."
+    size = f"distance of a value from {reference:.9g}" if reference else "value"
+    text = f"Rounding is counted for coefficients of Q of norm up to {counted:.3g}, sqrt(m) times the largest {size}."
     return [premise("rounding", text, ("norm", counted))]
 
 
@@ -390,6 +410,7 @@ def average_premises(
     *,
     kernel: str,
     exact_policy: bool,
+    left_out: int = 0,
 ) -> tuple[Statement, ...]:
     """What an interval for an average reward rests on; spans: of the relative values, one per class."""
     found = [
@@ -399,6 +420,7 @@ def average_premises(
             "average",
             "The process goes on forever, and under the target policy its long-run average reward is the same from every state.",
         ),
+        *left_out_premises(left_out),
     ]
     if declared.value_span is not None:
         text = f"The relative value V of the target policy differs by at most {declared.value_span:g} between states."

@@ -197,10 +197,11 @@ class RadiusRule:
         cut = plan.cut if plan is not None and wanted else None
         if plan is None and wanted:
             declared = member.norm if isinstance(member.norm, float) else None
-            cut = choose_cut(CutQuestion(member.system, member.kernel, prior, delta - share, declared, member.offered))
+            fixed = member.system.fixed_before
+            cut = choose_cut(CutQuestion(fixed, member.kernel, prior, delta - share, declared, member.offered))
         sums = None if cut is None else cut.sums(member.system)
         if cut is not None and sums is not None:
-            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None)
+            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None and plan.room)
             weighed = replace(mixture, delta=delta - share)
             found.append(cut_evidence(sums, cut, weighed, member.residual_gap))
         return Grounds(

@@ -28,6 +28,8 @@ class CutSums:
         How many first rows, which have no weight, chose them.
     rate : float
         The rate that these rows chose.
+    missed : tuple of two floats
+        sum_i |w_i| tau_i / n and sqrt(sum_i w_i^2 tau_i^2) / n, tau_i what coordinates miss of a residual, else 0.
     """
 
     total: FloatArray
@@ -38,6 +40,7 @@ class CutSums:
     kind: str
     earlier: int
     rate: float
+    missed: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)

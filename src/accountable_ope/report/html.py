@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..bounds.breakdown import Breakdown
 from ..bounds.interval import Interval, normalizer
 from ..bounds.verdict import Verdict
 from ..io.display import confidence
@@ -13,7 +14,11 @@ from ..io.templates import render
 from ..problem.statements import Status
 from ..problem.transitions import Transitions
 from ..programs.constraint import Role
+from .breakdown import BreakdownTable, breakdown_tables
 from .comparison import comparison
+from .doubts import doubt_paragraphs
+from .fragility import shown_fragility
+from .labels import premise_text
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Page:
     status: str
     verdict: str
     second_line: str
+    wanted: str
     decision: str
     doubts: tuple[Note, ...]
     known: tuple[tuple[str, str, str], ...]
@@ -79,6 +85,8 @@ class Page:
     chart: Chart | None
     intervals: Table
     notes: tuple[Note, ...]
+    breakdown: tuple[BreakdownTable, ...]
+    breakdown_says: tuple[str, ...]
     premises: tuple[str, ...]
     remarks: tuple[str, ...]
     checked: bool
@@ -94,11 +102,15 @@ def report_html(
     to_beat: float | None = None,
     remarks: Sequence[str] = (),
     verdict: Verdict | None = None,
+    breakdown: Breakdown | None = None,
+    names: Sequence[str] = (),
 ) -> str:
     """The whole page; with the values of the target policy and of the behavior policy, where they are known.
 
     remarks: sentences about how the data were read.
     verdict: what comes first; by default that on the last interval.
+    breakdown: what its width is made of, where that was asked for.
+    names: of the columns of the state, where they are known.
     """
     best = intervals[-1]
     said = best.verdict() if verdict is None else verdict
@@ -112,8 +124,9 @@ def report_html(
         status=best.status.name,
         verdict=said.sentence,
         second_line=said.second_line,
+        wanted="" if said.wanted is None else said.wanted.text,
         decision="" if said.decision is None else str(said.decision),
-        doubts=tuple(Note("DOUBT", "Weak sign" if doubt.weak else "Doubt", str(doubt)) for doubt in best.doubts),
+        doubts=tuple(Note("DOUBT", heading, text) for heading, text in doubt_paragraphs(best.doubts)),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
             for label, value in known
@@ -122,9 +135,11 @@ def report_html(
         comparison="" if to_beat is None else comparison(best, to_beat),
         chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
         intervals=_interval_table(intervals, scaled=scale != 1),
-        notes=tuple(_notes(intervals)),
+        notes=(*_notes(intervals), *(Note("DOUBT", "Fragile", sentence) for sentence in shown_fragility(best))),
+        breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
+        breakdown_says=() if breakdown is None else tuple(map(str, breakdown.statements)),
         remarks=(*remarks, *map(str, best.remarks)),
-        premises=tuple(map(str, best.premises)),
+        premises=tuple(premise_text(each, names) for each in best.premises),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(
             ("radius", "class", "end", "bound", "duality gap", "multipliers (loss, ball, box)"),

@@ -18,6 +18,7 @@ def verdict_document(verdict: Verdict) -> Document:
         "second_line": verdict.second_line,
         "decision": None if verdict.decision is None else ruling_document(verdict.decision),
         "advice": verdict.advice.text,
+        "rows_wanted": None if verdict.wanted is None else verdict.wanted.text,
         "parts": [_statement(each) for each in verdict.parts],
     }
 

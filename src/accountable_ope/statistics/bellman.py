@@ -13,11 +13,12 @@ import numpy as np
 from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Columns, Features, FunctionClass, Remainder, Rest, as_class
+from ..classes.semi_parametric import SideBySide
 from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
 from ..problem.transitions import Transitions
-from ..validation import BoolArray, FloatArray, vector
+from ..validation import BoolArray, FloatArray, IntArray, vector
 from .estimates import QColumns, QFunction, q_at, q_expected
 
 BOX_ROWS = 2000
@@ -47,6 +48,8 @@ class BellmanSystem:
         The mean of u u' over data, next and start points (a third each), u = [phi, 1], or [phi, 1, anchor].
     box_rows : array
         Some of these points themselves, [phi, anchor] with an anchor of 0 where there is none: for a box at every point.
+    box_missed : array or None
+        What an unseen part of norm one can add to |Q| there; None where there is none, or it is not known point by point.
     discount : float
     offset : float
         The value of the anchor, 0 without one.
@@ -58,6 +61,9 @@ class BellmanSystem:
         Factors u_i of the rows in the statistic: that of the kernel u(x) K(x, y) u(y). None: 1.
     rest : Rest or None
         Which coefficients are of a part with a norm of its own; None: one norm counts all.
+    reference : float
+        A constant c from which values are counted: v and r are less (1 - discount) c, and `box_moments` and `box_rows` hold the
+        anchor less c. Without an anchor the class is c + theta'phi, which a free constant makes no other class.
     """
 
     points: FloatArray
@@ -74,9 +80,30 @@ class BellmanSystem:
     features: FeatureMap | None = None
     row_scale: FloatArray | None = None
     rest: Rest | None = None
+    reference: float = 0.0
+    box_missed: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"BellmanSystem({len(self.target)} rows, {self.dimension} coefficients, discount {self.discount:g})"
+
+    @property
+    def fixed_before(self) -> BellmanSystem:
+        """The columns that no row had a part in choosing: the features alone, where a part of an RKHS follows what they miss."""
+        if self.rest is None:
+            return self
+        k, phi = self.rest.coordinates, self.features
+        return replace(
+            self,
+            residuals=self.residuals[:, k:],
+            objective=self.objective[k:],
+            penalized=self.penalized[k:],
+            box_moments=self.box_moments[k:, k:],
+            box_rows=self.box_rows[:, k:],
+            remainder=None,
+            features=phi.parts[-1] if isinstance(phi, SideBySide) else None,
+            rest=None,
+            box_missed=None,
+        )
 
     @property
     def dimension(self) -> int:
@@ -97,7 +124,9 @@ class BellmanSystem:
 
 
 @checked
-def bellman_system(experience: Experience, features: Features, anchor: QColumns | None = None) -> BellmanSystem:
+def bellman_system(
+    experience: Experience, features: Features, anchor: QColumns | None = None, reference: float = 0.0
+) -> BellmanSystem:
     """Z, v and c0 of Algorithm 1, with expectations over the policy's actions taken as exactly as the policy allows.
 
     With an anchor the class is anchor + features, and v are the anchor's residuals (Algorithm 2).
@@ -109,7 +138,10 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     features : feature map or FunctionClass
         The class of Q functions.
     anchor : QColumns, optional
-        An existing Q around which the class lies.
+        An existing Q around which the class lies, counted from the reference.
+    reference : float
+        A constant from which values are counted (`ValueRanges.reference`); it needs rows that all go on, and is not used where
+        neither an anchor nor a constant of the class can hold it.
 
     Returns
     -------
@@ -134,11 +166,15 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
     penalized = np.ones(here.shape[1], dtype=bool)
     if function_class.intercept:
         penalized[-1] = False
-    target, offset = data.rewards, 0.0
+    reference = reference if anchor is not None or function_class.intercept else 0.0
+    if reference and not live.all():
+        raise InvalidInput("`reference` is for processes that go on: a constant in every reward is none in values that end.")
+    rewards = data.rewards - (1 - discount) * reference if reference else data.rewards
+    target, offset = rewards, reference
     values: tuple[FloatArray | None, FloatArray | None, FloatArray | None] = (None, None, None)
     if anchor is not None:
-        target = data.rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
-        offset = float(starts.weights @ anchor.at_start)
+        target = rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
+        offset = reference + float(starts.weights @ anchor.at_start)
         values = (anchor.at_data, anchor.at_next[live], anchor.at_start)
     moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
     if live.any():
@@ -148,7 +184,7 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         points=experience.points,
         residuals=here - discount * after,
         target=target,
-        rewards=data.rewards,
+        rewards=rewards,
         objective=starts.weights @ start,
         penalized=penalized,
         box_moments=np.mean(moments, axis=0),
@@ -158,6 +194,8 @@ def bellman_system(experience: Experience, features: Features, anchor: QColumns 
         remainder=columns.remainder,
         features=columns.features,
         rest=columns.rest,
+        reference=reference,
+        box_missed=None if columns.remainder is None else _missed_at(columns.remainder, live),
     )
 
 
@@ -195,7 +233,7 @@ def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount:
 
 def _some_rows(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
     """[phi, anchor] at up to BOX_ROWS of the points, evenly spread: Q lies in the value range at all of them, so any will do."""
-    chosen = np.unique(np.linspace(0, len(values) - 1, min(BOX_ROWS, len(values))).astype(int)) if len(values) else slice(0)
+    chosen = _some(len(values))
     return np.column_stack([values[chosen], np.zeros(len(values))[chosen] if anchor is None else anchor[chosen]])
 
 
@@ -210,6 +248,19 @@ def with_constant(function_class: FunctionClass, experience: Experience) -> Colu
         after=np.column_stack([columns.after, experience.live.astype(float)]),
         start=np.column_stack([columns.start, np.ones(len(columns.start))]),
     )
+
+
+def _missed_at(remainder: Remainder, live: BoolArray) -> FloatArray | None:
+    """What is missed at the points of `_some_rows`."""
+    if remainder.points is None:
+        return None
+    here, after, start = remainder.points
+    return np.concatenate([each[_some(len(each))] for each in (here, after[live], start)])
+
+
+def _some(count: int) -> IntArray:
+    """Up to BOX_ROWS of so many rows, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(BOX_ROWS, count)).astype(np.int64)) if count else np.zeros(0, dtype=np.int64)
 
 
 def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:

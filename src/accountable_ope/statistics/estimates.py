@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
+from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
@@ -61,13 +62,15 @@ AnyQ = QFunction | ValuePredictor | QColumns
 
 
 @checked
-def q_columns(q: AnyQ, experience: Experience) -> QColumns:
+def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColumns:
     """An estimate at the data, and averaged over the target policy at the next and at the start states.
 
     Parameters
     ----------
     q : callable, object with `predict_value`, or QColumns
     experience : Experience
+    reference : float
+        A constant from which values are counted.
 
     Returns
     -------
@@ -97,12 +100,15 @@ def q_columns(q: AnyQ, experience: Experience) -> QColumns:
                 f"Columns of q must have {len(data)}, {len(data)} and {len(starts)} rows (data, next, start). "
                 f"Got {len(q.at_data)}, {len(q.at_next)}, {len(q.at_start)}."
             )
-        return q
-    function, live = as_function(q), experience.live
+        return QColumns(q.at_data - reference, q.at_next - reference, q.at_start - reference) if reference else q
+    # A constant coefficient is the place to subtract from: sums with a large one have fewer digits.
+    exact = isinstance(q, LinearQ) and q.features.intercept
+    function, live = as_function(q.minus(reference) if exact and isinstance(q, LinearQ) and reference else q), experience.live
+    rest = 0.0 if exact else reference
     at_next = np.zeros(len(data))
     at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
     starting = q_expected(function, starts.states, at_start(policy), finite=data.finite_actions)
-    return QColumns(q_at(function, data.states, data.actions), at_next, starting)
+    return QColumns(q_at(function, data.states, data.actions) - rest, at_next - rest, starting - rest)
 
 
 def as_function(q: AnyQ) -> QFunction:

@@ -54,7 +54,7 @@ def ball_radius(record: Record, part: ClassRecord, *, before_data: bool = False)
         return declared
     if isinstance(declared, RelativeNorm) and part.least_norm and not before_data:
         return declared.multiple * part.least_norm
-    return norm_of_values(record, part) or UNDECLARED * max(map(abs, ranges_of(record, part).value)) or 1.0
+    return norm_of_values(record, part) or UNDECLARED * ranges_of(record, part).largest_from(part.reference) or 1.0
 
 
 def norm_of_values(record: Record, part: ClassRecord) -> float:

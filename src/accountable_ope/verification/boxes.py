@@ -21,7 +21,7 @@ def plain_box(facts: ClassFacts) -> Bound:
 def _value_box(facts: ClassFacts) -> Bound:
     moments, m = facts.part.moments, len(facts.part.penalized)
     low, high = facts.ranges.value
-    middle, half = 0.5 * (low + high), 0.5 * (high - low) + facts.misfit + facts.slack
+    middle, half = 0.5 * (low + high) - facts.reference, 0.5 * (high - low) + facts.misfit + facts.slack
     form = Form.of(moments[:m, :m], middle * moments[:m, m], middle**2)
     if len(moments) > m + 1:  # around an estimate
         constant = float(moments[m + 1, m + 1] - 2 * middle * moments[m, m + 1])
@@ -60,9 +60,16 @@ def _point_box(facts: ClassFacts, averaged: AveragedRecord) -> tuple[FloatArray,
     low, high = facts.ranges.value
     if averaged.offsets.any() and not facts.record.setting.anchored:
         raise Refuted("a point has an offset, though the class is not around an estimate")
-    if facts.part.unseen is not None or facts.record.average is not None or facts.larger is not None:
-        raise Refuted("it bounds values point by point, though nothing bounds what its coordinates miss there")
-    return 0.5 * (low + high) - averaged.offsets, np.full(len(averaged.weights), 0.5 * (high - low) + facts.misfit)
+    if facts.record.average is not None or facts.larger is not None:
+        raise Refuted("it bounds values point by point, though nothing bounds them")
+    if (averaged.missed is None) != (facts.part.unseen is None):
+        raise Refuted("it bounds values point by point, and does not say what its coordinates miss there")
+    half = np.full(len(averaged.weights), 0.5 * (high - low) + facts.misfit)
+    if averaged.missed is not None:
+        if not (np.isfinite(averaged.missed).all() and (averaged.missed >= 0).all()):
+            raise Refuted("what its coordinates miss at a point is not a length")
+        half = half + facts.hidden * averaged.missed
+    return 0.5 * (low + high) - facts.reference - averaged.offsets, half
 
 
 def _residual_box(facts: ClassFacts, averaged: AveragedRecord, known: Sequence[Known]) -> tuple[FloatArray, FloatArray]:

@@ -178,7 +178,7 @@ def _prove_end(constraints: ClassSet, end: EndRecord, sign: float, known: Sequen
     require(end.status in ("OPTIMAL", "BOUND_ONLY"), f"an end has the status {end.status!r}")
     goal = constraints.objective(sign)
     bound = -least_value(goal, bounds, multipliers)
-    size = abs(bound) + abs(facts.part.offset) + max(map(abs, facts.ranges.value))
+    size = abs(bound) + abs(facts.part.offset - facts.reference) + facts.largest
     require(math.isfinite(bound), "the multipliers of an end prove nothing")
     # The program that was solved may have been held a little wider, for its own rounding; never narrower.
     # Beyond the range of values an end says nothing: huge numbers have fewer digits there, and a wider claim is no other one.
@@ -222,7 +222,7 @@ def _check_least_norm(constraints: ClassSet) -> None:
         bounds, multipliers = loose.bounds(part.least_norm_terms, [loose.begin()])
         mask = loose.features
     value = least_value(Form.of(np.diag(mask.astype(float)), np.zeros(len(mask)), 0.0), bounds, multipliers)
-    size = TOLERANCE * max(map(abs, facts.ranges.value))
+    size = TOLERANCE * facts.largest
     near(part.least_norm, math.sqrt(max(value, 0.0)), "the least norm", absolute=size)
 
 
@@ -289,7 +289,7 @@ def _check_misfit(constraints: ClassSet, least: float, *, empty: bool) -> None:
         allowed = math.sqrt(largest + evidence.rounding) + evidence.gap[0]
         root = math.sqrt(max(least, 0.0)) - (facts.hidden * evidence.missed[0] if part.unseen is not None else 0.0)
         expected = max(0.0, root - allowed) / ((1 + facts.record.assumptions.discount) * kappa)
-    size = max(map(abs, facts.ranges.value))
+    size = facts.largest
     near(part.least_misfit, expected, "the misfit of the class", absolute=1e-5 * size)
 
 

@@ -10,6 +10,7 @@ from ..classes.description import described_class
 from ..classes.function_class import FunctionClass, as_class
 from ..classes.semi_parametric import SemiParametric
 from ..kernels.description import described_kernel
+from ..problem.assumptions import value_ranges
 from ..problem.statements import Guarantee
 from ..radii.registry import Approach, LossKind, RadiusRule
 from .facts import ClassFacts
@@ -27,7 +28,7 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
     require(record.estimand == (VALUE if average is None else AVERAGE), "it names something else than what it bounds")
     require(record.data.rows >= 2, "it has fewer than two rows")
     require(math.isfinite(setting.effective_starts) and setting.effective_starts > 0, "its number of start states is none")
-    require(setting.earlier_rows >= 0 and setting.planned >= 1, "a number of rows is negative")
+    require(setting.earlier_rows >= 0 and setting.planned >= 1 and setting.left_out >= 0, "a number of rows is negative")
     require(rule.anytime or not setting.growing, "its radius does not hold at all numbers of rows")
     require(setting.growing or setting.planned == record.data.rows, "it was planned for another number of rows")
     if rule.guarantee is Guarantee.FINITE_SAMPLE_DECLARED_NOISE:
@@ -88,10 +89,12 @@ def check_class(facts: ClassFacts) -> None:
         require(fits and np.isfinite(cut.squares).all() and np.isfinite(cut.total).all(), "its cut has weights beyond 1")
     if record.average is None:
         require(part.moments.shape == (m + 1 + record.setting.anchored,) * 2, "its value box does not fit")
-        require(record.setting.anchored or part.offset == 0, "a class that is not around an estimate has no value of one")
+        require(record.setting.anchored or part.offset == part.reference, "a class around no estimate has no value of one")
+        _check_reference(record, part)
     else:
         eta = np.append(np.zeros(m - 1), 1.0)
         require(part.offset == record.average.middle, "it does not count from the middle of the rewards")
+        require(part.reference == 0, "relative values are not counted from a value")
         require(np.array_equal(part.objective, eta), "its objective is not the average reward")
         require(part.unseen in (None, (0.0, 0.0)), "nothing of the average reward is unseen")
         require(all(each.residual for each in part.rows), "relative values have no range at single points")
@@ -102,6 +105,18 @@ def check_class(facts: ClassFacts) -> None:
     if points is not None and record.average is not None:
         require(not points[:, -1].any(), "the average reward is a part of its values")
     _check_description(record, part)
+
+
+def _check_reference(record: Record, part: ClassRecord) -> None:
+    """Values are counted from 0, or from their middle as ranges say that were declared, here or where weights were fixed."""
+    if part.reference == 0:
+        return
+    planned = part.sums.planned_for
+    declared = [record.assumptions] if planned is None else [record.assumptions, planned.assumptions]
+    ends = record.setting.terminates
+    known = [value_ranges(each, terminates=ends).reference(terminates=ends) for each in declared]
+    require(part.reference in known, "it counts values from elsewhere than their middle")
+    require(record.setting.anchored or not part.penalized.all(), "nothing holds the constant from which values are counted")
 
 
 def _check_description(record: Record, part: ClassRecord) -> None:

@@ -82,6 +82,8 @@ def class_evidence(facts: ClassFacts) -> tuple[Evidence, ...]:
     if cut is not None and facts.follows_variance:
         if not (cut.rate > 0 and cut.kind in WEIGHTS and cut.earlier >= 0):
             raise Refuted("its cut has no rate")
+        if not all(math.isfinite(each) and each >= 0 for each in cut.missed) or (any(cut.missed) and part.unseen is None):
+            raise Refuted("what its cut misses is not what its coordinates miss")
         found.append(
             Evidence(
                 name="cut",
@@ -91,7 +93,7 @@ def class_evidence(facts: ClassFacts) -> tuple[Evidence, ...]:
                 reach=1.0,
                 mass=cut.length**2,
                 envelope=theorems.Mixture(_plan(facts)[0], cut.count, share, cut.rate, _plan(facts)[1]),
-                missed=(0.0, 0.0),
+                missed=cut.missed,
                 gap=(gap * cut.absolute / cut.count, gap * cut.length / cut.count),
                 rounding=0.0,
             )
@@ -147,7 +149,7 @@ def _cut_share(facts: ClassFacts) -> float:
     stands = {
         "GROWING": setting.growing,
         "ANCHORED": setting.anchored and not setting.estimate_before,
-        "COORDINATES": facts.part.unseen is not None,
+        "COORDINATES": facts.part.unseen is not None and facts.part.rest is None,
         "POINTS": not setting.points_before,
     }
     for name, true in stands.items():

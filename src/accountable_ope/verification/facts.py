@@ -29,6 +29,16 @@ class ClassFacts:
     def ranges(self) -> ValueRanges:
         return ranges_of(self.record, self.part)
 
+    @property
+    def reference(self) -> float:
+        """From where values are counted."""
+        return self.part.reference
+
+    @property
+    def largest(self) -> float:
+        """The largest value, counted from there."""
+        return self.ranges.largest_from(self.reference)
+
     @cached_property
     def widths(self) -> Widths:
         return Widths(self.assumptions, self.ranges, self.record.setting.terminates, self.part.cover, self.part.rest)
@@ -69,7 +79,17 @@ class ClassFacts:
         if self.part.rest is not None:
             rest = rest_kernel(self.part.description)
         part, planned = self.part, self.part.sums.planned_for is not None
-        return ClassWords(self.name, part.norm_bound, part.note, len(part.penalized), words, kind, rest, planned)
+        return ClassWords(
+            features=self.name,
+            norm_bound=part.norm_bound,
+            note=part.note,
+            dimension=len(part.penalized),
+            cut=words,
+            kind=kind,
+            rest=rest,
+            planned=planned,
+            reference=self.reference,
+        )
 
     @cached_property
     def assumptions(self) -> Assumptions:

@@ -205,8 +205,10 @@ def rounding_slack(record: Record, part: ClassRecord) -> float:
         norm = math.sqrt(m) * values.largest if values.norm_bound is None else values.norm_bound
         size = norm * float(np.linalg.norm(scale[: m - 1])) + target + 0.5 * record.average.reward_width
         return statistic.kernel_error * size**2
-    largest = max(map(abs, ranges_of(record, part).value))
+    largest = ranges_of(record, part).largest_from(part.reference)
     norm = math.sqrt(m) * largest
+    if part.reference:
+        largest += abs(part.offset - part.reference)
     if isinstance(record.assumptions.norm_bound, float):
         norm = min(norm, record.assumptions.norm_bound)
     size, free = target, float(scale[~penalized].sum())

@@ -62,6 +62,7 @@ class Circumstances:
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
+    left_out:        how many last rows of episodes were left out, since the log does not hold their next states.
     """
 
     terminates: bool
@@ -78,6 +79,7 @@ class Circumstances:
     propensities: bool = False
     estimate_before: bool = False
     points_before: bool = True
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,7 @@ class CutRecord:
 
     absolute, length: sum_i |w_i| and sqrt(sum_i w_i^2).
     kind, earlier, rate: where the weights come from, how many first rows (without weight) chose them, and which rate these chose.
+    missed: sum_i |w_i| tau_i / n and sqrt(sum_i w_i^2 tau_i^2) / n, tau_i what an RKHS in coordinates misses of a residual.
     """
 
     total: FloatArray
@@ -109,6 +112,7 @@ class CutRecord:
     kind: str
     earlier: int
     rate: float
+    missed: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -242,6 +246,7 @@ class ClassRecord:
     inside:       where the loss is least within the ball, and the multiplier of the ball that proves it.
     unseen:       what the coordinates of an RKHS miss of the objective and at the box points, per unit of norm; null: nothing.
     rest:         which part has a norm of its own, the declared misfit_norm; null: one norm counts all.
+    reference:    the constant from which values are counted in sums, moments and boxes: the anchor there is less this constant.
     """
 
     description: Description
@@ -274,6 +279,7 @@ class ClassRecord:
     identification: float
     last_rate: float
     rest: RestRecord | None = None
+    reference: float = 0.0
 
 
 @dataclass(frozen=True)

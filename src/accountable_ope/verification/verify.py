@@ -15,7 +15,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
-from ..problem.statements import Guarantee, Statement, Status, premise
+from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status
 from ..radii.no_cut import NoCut
 from ..radii.premises import (
@@ -30,6 +30,7 @@ from ..radii.registry import radius_rule
 from .balls import ball_radius
 from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class
 from .consistency import check_class, check_setting, require, same
+from .dual import UNIT
 from .facts import ClassFacts
 from .ranges import relative_values
 from .record import FORMAT, VERSION, DeltaRecord, PremiseRecord, Record, Refuted
@@ -187,14 +188,18 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
     """The hull of the classes, cut to the range of values, against what is reported."""
     assert proved.ranges is not None
     result, (low, high), claimed = record.result, proved.ranges.value, record.result.unclipped
-    size = max(abs(low), abs(high), high - low) if math.isfinite(high - low) else 1.0
+    # Of numbers that are far from 0 the distance from where values are counted says how many digits they have.
+    references = {part.reference for part in record.classes}
+    reference = references.pop() if len(references) == 1 else 0.0
+    size = max(proved.ranges.largest_from(reference), high - low) if math.isfinite(high - low) else 1.0
+    last_digit = 4 * UNIT * abs(reference)
     for end, follows, sign, limit in zip(claimed, unclipped, (-1.0, 1.0), (-low, high), strict=True):
         if sign * end > limit and sign * follows > limit:
             # Beyond the range of values an end is cut to it: a wider claim is no other one, and huge numbers have fewer digits.
-            fits = end == follows or sign * end >= sign * follows - WIDER * (abs(follows) + size)
+            fits = end == follows or sign * end >= sign * follows - WIDER * (abs(follows - reference) + size)
             require(fits, f"an end before it is cut is {follows:.9g}, not {end:.9g}")
         else:
-            near(end, follows, "an end before it is cut", absolute=TOLERANCE * size)
+            near(end - reference, follows - reference, "an end before it is cut", absolute=TOLERANCE * size + last_digit)
     if math.isnan(claimed[0]):
         expected = (math.nan, math.nan, Status.INCONSISTENT)
         lower, upper = math.nan, math.nan
@@ -224,11 +229,11 @@ def _sentence(record: Record, lower: float, upper: float) -> str:
         case "INCONSISTENT":
             return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
         case "VACUOUS":
-            return f"Proved, though it says nothing: the {what} lies in the range [{lower:.6g}, {upper:.6g}] of all values."
+            return f"Proved, though it says nothing: the {what} lies in the range {range_text(lower, upper)} of all values."
         case "DOUBTED":
-            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}, one of which is doubted."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}, one of which is doubted."
         case _:
-            return f"Proved: the {what} lies in [{lower:.6g}, {upper:.6g}] {sure}, {rests}."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}."
 
 
 def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) -> None:
@@ -247,7 +252,15 @@ def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges
     if record.average is not None:
         exact = setting.exact_policy
         spans = [relative_values(record.average, each.part, exact_policy=exact).span for each in classes]
-        return average_premises(record.average, words, spans, classes[0].rule, kernel=record.kernel.text, exact_policy=exact)
+        return average_premises(
+            record.average,
+            words,
+            spans,
+            classes[0].rule,
+            kernel=record.kernel.text,
+            exact_policy=exact,
+            left_out=setting.left_out,
+        )
     asked = Asked(
         record.assumptions,
         ranges,
@@ -256,6 +269,7 @@ def _premises(record: Record, classes: Sequence[ClassFacts], ranges: ValueRanges
         setting.start_is_exact,
         record.data.rows,
         tuple(premise(each.name, each.text) for each in record.steps),
+        setting.left_out,
     )
     found = value_premises(
         asked,

@@ -15,6 +15,10 @@ def reduce_pairs(
 ) -> PairSums:
     """The sums over all pairs, by the cheapest exact way that the kernel allows."""
     if not isinstance(kernel, FiniteRank):
+        if options is not None and options.device == "cuda":
+            from .cuda import cuda_pair_sums
+
+            return cuda_pair_sums(kernel, points, columns, progress)
         return pair_sums(kernel, points, columns, options, progress)
     projected = kernel.project(points, columns)
     diagonal = columns.T @ (columns * kernel.diagonal(points)[:, None])

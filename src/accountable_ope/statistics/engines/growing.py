@@ -14,7 +14,7 @@ from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import TileOptions, rows_of_tiles
 from ...validation import FloatArray
 from .finite_rank import reduce_pairs
-from .tiles import PairSums, pair_sums, used_error
+from .tiles import PairSums, used_error
 
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -37,6 +37,10 @@ def cross_sums(
 ) -> CrossSums:
     """sum over i in O and j in N of c_i K(x_i, x_j) c_j'."""
     options = TileOptions() if options is None else options
+    if options.device == "cuda":
+        from .cuda import cuda_cross_sums
+
+        return cuda_cross_sums(kernel, points, columns, new_points, new_columns)
     tiles = kernel.prepare(points, new_points, options.dtype)
     gram = np.zeros((columns.shape[1], new_columns.shape[1]))
     for part in rows_of_tiles(tiles, len(points), new_columns, lambda rows, sums: columns[rows].T @ sums, options):
@@ -57,7 +61,7 @@ def extend_sums(
         return reduce_pairs(kernel, points, columns, options)
     old = len(points) - new
     cross = cross_sums(kernel, points[:old], columns[:old], points[old:], columns[old:], options)
-    among = pair_sums(kernel, points[old:], columns[old:], options)
+    among = reduce_pairs(kernel, points[old:], columns[old:], options)
     return PairSums(
         pair_gram=known.pair_gram + (cross.gram + cross.gram.T) + among.pair_gram,
         diag_gram=known.diag_gram + among.diag_gram,

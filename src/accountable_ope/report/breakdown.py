@@ -1,0 +1,36 @@
+"""The breakdown of a width as tables of words, the same in the terminal and in a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..bounds.breakdown import Altered, Breakdown
+
+NOTHING = "There is no interval whose width could be explained."
+
+
+@dataclass(frozen=True)
+class BreakdownTable:
+    """Intervals with one thing changed each."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def breakdown_tables(breakdown: Breakdown) -> Iterator[BreakdownTable]:
+    """What the width is made of, then what would narrow it."""
+    for title, what, rows in (
+        (f"What the width {breakdown.width:.4g} is made of (each taken away alone; they overlap)", "without", breakdown.parts),
+        ("What would narrow it, if it were true", "declared", breakdown.remedies),
+    ):
+        if rows:
+            yield BreakdownTable(title, (what, "value", "narrower by"), tuple(map(_cells, rows)))
+
+
+def _cells(each: Altered) -> tuple[str, ...]:
+    if math.isnan(each.lower):
+        return each.text, "no function fits", "-"
+    return each.text, f"[{each.lower:.4g}, {each.upper:.4g}]", f"{each.saved:.3g}"
