@@ -213,10 +213,9 @@ class Transitions:
 
     def knowing(self, other: Transitions) -> Transitions:
         """These rows, the same ones as others, with what is known of the log that those are from."""
-        for name in ("_left_out", "_headless"):
-            if name in other.__dict__:
-                self.__dict__[name] = other.__dict__[name]
-        return self
+        found = copy(self)
+        found.__dict__.update({name: other.__dict__[name] for name in ("_left_out", "_headless") if name in other.__dict__})
+        return found
 
     @property
     def headless(self) -> BoolArray:
