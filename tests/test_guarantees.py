@@ -25,8 +25,9 @@ from accountable_ope.problem import with_propensities
 from accountable_ope.problem.step_knowledge import NOTHING_KNOWN
 from accountable_ope.radii import cut as cut_module
 from accountable_ope.radii.bounded_weights import bounded_weights
+from accountable_ope.radii.choice import BEFORE_THE_DATA
 from accountable_ope.radii.no_cut import NoCut
-from accountable_ope.radii.premises import BEFORE_THE_DATA, WEIGHTS, CutWords, cut_remarks
+from accountable_ope.radii.premises import WEIGHTS, CutWords, cut_remarks
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text()
 

@@ -85,7 +85,7 @@ from .problem.step_knowledge import StepKnowledge as StepKnowledge
 from .problem.terminal_region import TerminalRegion as TerminalRegion
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
-from .radii.premises import Choice as Choice
+from .radii.choice import Choice as Choice
 
 # what results say
 from .statistics.estimates import QColumns as QColumns

@@ -74,7 +74,7 @@ def test_a_certificate_is_proved_with_the_data_and_the_estimate(first: aope.Inte
     given = {"data": DATA, "starts": MDP.starts, "policy": MDP.policy}
     assert aope.verify(record, **given, estimate=recipe.estimate).valid
     without = aope.verify(record, **given)
-    assert not without.valid and "an estimate, which is needed" in without.message
+    assert not without.valid and "an estimate, which must be given" in without.message
     other = replace(recipe.estimate, theta=1.01 * recipe.estimate.theta)
     assert not aope.verify(record, **given, estimate=other).valid
 

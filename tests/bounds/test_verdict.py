@@ -201,3 +201,9 @@ def test_next_to_the_whole_range_reads_like_nothing(ordinary):
     assert verdict_of(wide).sentence.startswith("These data and assumptions hardly bound the new policy's value: between 0.0")
     half = replace(ordinary, lower=0.5 * (low + high), upper=high)
     assert verdict_of(half).sentence.startswith("With 90% confidence")
+
+
+def test_a_threshold_that_no_value_reaches_is_not_refuted_by_the_data(ordinary):
+    found = ordinary.decide(at_least=30.0)
+    assert found.judgment is Judgment.REFUTED
+    assert found.statement.text == "REFUTED: value >= 30, as every possible value lies in [0, 5], whatever the data say."

@@ -1,4 +1,4 @@
-from ..radii.premises import Choice as Choice
+from ..radii.choice import Choice as Choice
 from .anderson_rubin import AndersonRubinInterval as AndersonRubinInterval
 from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import bound_average_reward as bound_average_reward

@@ -19,8 +19,9 @@ from ..programs.envelope import ConstantEnvelope
 from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
+from ..radii.choice import BEFORE_THE_DATA
 from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
-from ..radii.premises import BEFORE_THE_DATA, Asked, value_premises
+from ..radii.premises import Asked, value_premises
 from ..radii.registry import Grounds, LossKind, Radius, kernel_evidence, radius_rule
 from ..radii.wild import wild_radius
 from ..statistics.examiner import ClassTests

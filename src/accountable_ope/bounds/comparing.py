@@ -25,7 +25,7 @@ from ..problem.policy import Policy
 from ..problem.problem import Problem
 from ..problem.statements import Statement, Status, premise, remark
 from ..radii.accounting import split_delta
-from ..radii.premises import BEFORE_THE_DATA, Choice
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import probability_level
 from .decision import Judgment

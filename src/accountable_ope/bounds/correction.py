@@ -24,8 +24,8 @@ from ..programs.ellipsoid_ball import Decomposition, decompose
 from ..programs.envelope import SquaredEnvelope
 from ..programs.evidence import difference
 from ..programs.extreme import least_correction
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.doubts import statements
-from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level

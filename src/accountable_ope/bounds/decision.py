@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
-from ..problem.statements import Statement, Status, remark
+from ..problem.statements import Statement, Status, range_text, remark
 from ..validation import number
 from .logging_policy import LoggedValue, logged_value
 
@@ -89,9 +89,11 @@ def at_least(interval: Interval, threshold: float) -> Ruling:
         by_ends = Judgment.UNDECIDED
     judgment = _with_doubts(interval, by_ends)
     # What the declared ranges say by themselves rests on no class.
+    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(interval))
     if not allowed[0] < wanted <= allowed[1]:
         judgment = by_ends = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
-    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(interval))
+        known = f"every possible value lies in {range_text(*allowed)}, whatever the data say"
+        text = f"{judgment.name}: value >= {wanted:g}, as {known}."
     named = remark("decision", text, ("at_least", wanted), ("lower", interval.lower), ("upper", interval.upper))
     return Ruling(judgment, f"value >= {wanted:g}", interval.delta, by_ends, named)
 

@@ -15,8 +15,8 @@ from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Statement, doubt
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.doubts import statements
-from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of

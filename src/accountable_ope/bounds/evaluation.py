@@ -16,10 +16,11 @@ from ..problem.assumptions import Assumptions
 from ..problem.problem import Problem
 from ..problem.transitions import Transitions
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.member import Member
 from ..radii.no_cut import why_no_cut
 from ..radii.plan import Plan
-from ..radii.premises import BEFORE_THE_DATA, Asked, Choice, value_premises
+from ..radii.premises import Asked, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, RadiusRule, radius_rule
 from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system

@@ -13,8 +13,8 @@ from ..defaults.recipe import Recipe
 from ..kernels.products import TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Status
+from ..radii.choice import Choice
 from ..radii.doubts import TestedClass, all_doubted
-from ..radii.premises import Choice
 from ..radii.registry import radius_rule
 from .evaluation import Evaluation, evaluate
 from .interval import Interval

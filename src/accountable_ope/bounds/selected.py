@@ -8,7 +8,7 @@ from ..fitting.selection import Candidates, Selection, median_bandwidth, select
 from ..kernels.kernel import Gaussian
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..radii.premises import Choice
+from ..radii.choice import Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level
 from .interval import Interval

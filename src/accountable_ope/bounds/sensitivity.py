@@ -25,8 +25,8 @@ from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.problem import Problem
 from ..problem.statements import Statement, Status, premise
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.plan import Plan
-from ..radii.premises import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import number, positive, probability_level, vector, whole
 from .evaluation import Evaluation, evaluate

@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..radii.premises import BEFORE_THE_DATA, Choice
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level

@@ -22,9 +22,10 @@ from ..problem.problem import Problem
 from ..problem.step_knowledge import NOTHING_KNOWN, StepKnowledge
 from ..problem.transitions import StartStates, Transitions
 from ..programs.certificate import LeastNormFound
+from ..radii.choice import Choice
 from ..radii.member import Member
 from ..radii.plan import Plan
-from ..radii.premises import Asked, Choice
+from ..radii.premises import Asked
 from ..radii.registry import Grounds, RadiusRule, radius_rule
 from ..radii.sums import CutSums
 from ..statistics.bellman import BellmanSystem

@@ -23,7 +23,7 @@ from ..fitting.selection import Candidates, median_bandwidth, select
 from ..problem.assumptions import Assumptions
 from ..problem.policy import state_action_points
 from ..problem.problem import Experience, Problem
-from ..radii.premises import Choice
+from ..radii.choice import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..report.fragility import FRAGILITY_ROWS
 from .deciding import DecisionOptions, decision_code

@@ -18,7 +18,7 @@ from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
 from ..problem.statements import Statement, remark
 from ..problem.transitions import Transitions
-from ..radii.premises import Choice
+from ..radii.choice import Choice
 from ..validation import FloatArray
 from .judging import Judged, table_words
 from .made_for import MadeFor

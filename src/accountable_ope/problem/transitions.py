@@ -232,10 +232,10 @@ class Transitions:
 
     def knowing(self, other: Transitions) -> Transitions:
         """These rows, the same ones as others, with what is known of the log that those are from."""
-        for name in ("_left_out", "_headless", "_episode_numbers"):
-            if name in other.__dict__:
-                self.__dict__[name] = other.__dict__[name]
-        return self
+        found = copy(self)
+        known = ("_left_out", "_headless", "_episode_numbers")
+        found.__dict__.update({name: other.__dict__[name] for name in known if name in other.__dict__})
+        return found
 
     @property
     def headless(self) -> BoolArray:

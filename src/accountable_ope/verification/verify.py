@@ -16,16 +16,10 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise, range_text
+from ..radii.choice import Choice
 from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status
 from ..radii.no_cut import NoCut
-from ..radii.premises import (
-    Asked,
-    Choice,
-    average_premises,
-    cut_remarks,
-    features_premise,
-    value_premises,
-)
+from ..radii.premises import Asked, average_premises, cut_remarks, features_premise, value_premises
 from ..radii.registry import radius_rule
 from .balls import ball_radius
 from .class_proof import TOLERANCE, WIDER, ClassProof, check_norm, near, prove_class

@@ -5,8 +5,9 @@ The bound, in units of sum_ij |c_i||c_j| and with u = 2^-24, for points x in uni
 - coordinates in float32 are off by u R, a difference by 2 u R, and K by at most 2 u R times max t 2 log(2) 2^(-t^2) < 1.02;
 - d squares and their sum: (d + 2) u of the exponent, and s log(2) 2^(-s) <= 1/e; exp2: 2 units in the last place, 4 u;
 - the parts in half precision of K and of C, and the product of their low parts, which is left out: 4 u each;
-- the products of a tile: a tensor core aligns the terms of a group of 16 to the largest and cuts them off, at most 2 u of the
-  largest for each, so 2 u for each of its columns and one more; tiles are added one after the other, u for each in a block;
+- the products of a tile: a tensor core is taken to align the terms of a group of 16 to the largest and to cut them off, at most
+  2 u of the largest for each (makers do not publish it; the tests measure what is lost), so 2 u for each of its columns and one
+  more; tiles are added one after the other, u for each in a block;
 - C'(KC) is summed in float64 over blocks of columns.
 """
 
