@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountable_ope.programs.ellipsoid import Ellipsoid
+from accountable_ope.programs.ellipsoid import Ellipsoid, root_over
 from accountable_ope.programs.envelope import ConstantEnvelope
 from accountable_ope.programs.evidence import Evidence
-from accountable_ope.programs.proofs import root_variance
 from accountable_ope.programs.quadratic import Quadratic
 from accountable_ope.programs.step_rows import StepRows
 from accountable_ope.verification import ranges
@@ -38,7 +37,7 @@ def points_of(around: Ellipsoid, many: int = 300) -> np.ndarray:
 @given(seeds, st.integers(1, 6), st.integers(1, 12), st.sampled_from([0.0, 1.0, 1e3]), st.integers(0, 1))
 def test_no_point_of_an_ellipsoid_has_a_larger_variance(seed, m, rows, scale, more):
     evidence, around, Z, v = drawn(seed, m, rows, scale, more)
-    bound = root_variance(evidence, around)
+    bound = root_over(evidence.variance, around)
     found = np.linalg.norm(points_of(around)[:, :m] @ Z.T - v, axis=1)
     assert found.max() <= bound * (1 + 1e-9)
     if more == 0:  # the two ways to compute it agree
@@ -55,7 +54,7 @@ def test_it_is_exact_for_one_row(seed):
     evidence, around, Z, v = drawn(seed, 3, 1)
     up, down = around.reach(Z, np.zeros(3))
     exact = max(float(up[0] - v[0]), float(down[0] + v[0]))
-    assert root_variance(evidence, around) == pytest.approx(exact, rel=1e-4, abs=1e-6)
+    assert root_over(evidence.variance, around) == pytest.approx(exact, rel=1e-4, abs=1e-6)
 
 
 @given(seeds, st.integers(1, 10))
@@ -67,7 +66,7 @@ def test_it_is_exact_in_one_dimension_where_rows_agree(seed, rows):
         "kernel", evidence.squared, Quadratic(Z.T @ Z, Z.T @ v, float(v @ v)), rows, 1.0, float(rows), ConstantEnvelope(1.0)
     )
     exact = float(np.linalg.norm(Z)) * (2.0 + around.radius / around.factor[0, 0])
-    assert root_variance(evidence, around) == pytest.approx(exact, rel=1e-4)
+    assert root_over(evidence.variance, around) == pytest.approx(exact, rel=1e-4)
 
 
 @given(seeds, st.integers(1, 5), st.booleans())

@@ -11,7 +11,7 @@ import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, random_tabular
 from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.bounded_weights import HuberDual, Regression, bounded_weights
-from accountable_ope.radii.cut import CutKind, CutQuestion, choose_cut, cut_evidence
+from accountable_ope.radii.cut import CutKind, CutQuestion, CutRun, begin_cut, choose_cut, cut_evidence
 from accountable_ope.radii.earlier_rows import block_edges, earlier_rows, kernel_columns
 from accountable_ope.radii.envelope import rate_mixture
 from accountable_ope.radii.fitted_weights import KernelFit, fitted_weights
@@ -34,18 +34,23 @@ QUESTION = CutQuestion(SYSTEM, KERNEL, 3.0, 0.05, 1.5 * MDP.norm, OFFERED)
 def candidates(question):
     """(width, weights) of all three, and what was chosen."""
     system, edges = question.system, block_edges(len(question.system.target), question.system.dimension)
-    fit, regression = (make(system, question.kernel, edges[0]) for make in (KernelFit, Regression))
-    first = slice(0, edges[0])
     known = (question.step_range, question.delta, question.norm_bound)
-    earlier = earlier_rows(system, regression(first), fit.psi[first], edges, known)
-    regressions = [Regression(system, question.kernel, edges[0]) for _ in range(2)]
-    found = [
-        fitted_weights(system, earlier, fit),
-        bounded_weights(system, earlier, regressions[0]),
-        bounded_weights(system, earlier, regressions[1], question.offered),
-    ]
+    found = []
+    for kind in CutKind:
+        fit, regression = (make(system, question.kernel, edges[0]) for make in (KernelFit, Regression))
+        earlier = earlier_rows(system, regression.means(regression.first), fit.first, edges, known)
+        if kind is CutKind.FITTED:
+            weigher = fitted_weights(system, earlier, fit)
+        else:
+            weigher = bounded_weights(system, earlier, regression, *([question.offered] * (kind is CutKind.OFFERED)))
+        weights = CutRun(kind, weigher, system.objective, edges).take(*(each[edges[0] :] for each in rows_of(question)))
+        found.append((weigher.width, np.concatenate([np.zeros(edges[0]), weights])))
     chosen = choose_cut(question)
-    return [(each.width, each.weights()) for each in found] + [((chosen.kind, chosen.rate, chosen.predicted), chosen.weights)]
+    return [*found, ((chosen.kind, chosen.rate, chosen.predicted), chosen.weights)]
+
+
+def rows_of(question):
+    return question.system.points, question.system.residuals, question.offered
 
 
 BEFORE = candidates(QUESTION)
@@ -117,9 +122,23 @@ def test_what_is_chosen_is_what_is_predicted_to_be_narrowest():
     np.testing.assert_array_equal(weights, BEFORE[best][1])
 
 
+@pytest.mark.parametrize("sizes", [(1,), (7, 300), (2000,)], ids=str)
+def test_rows_may_come_in_pieces_of_any_size(sizes):
+    """The first rows alone begin; the weights are the same up to rounding."""
+    first = slice(0, 100)
+    known = replace(SYSTEM, **{name: getattr(SYSTEM, name)[first] for name in ("points", "residuals", "target", "rewards")})
+    run = begin_cut(replace(QUESTION, system=known, offered=OFFERED[first]), len(DATA))
+    found, start, turn = [], 100, 0
+    while start < len(DATA):
+        rows = slice(start, start + sizes[turn % len(sizes)])
+        found.append(run.take(*(each[rows] for each in rows_of(QUESTION))))
+        start, turn = rows.stop, turn + 1
+    np.testing.assert_allclose(np.concatenate(found), choose_cut(QUESTION).weights[100:], rtol=1e-9, atol=1e-12)
+
+
 def test_the_evidence_is_the_weighted_sum_of_residuals():
     cut = choose_cut(QUESTION)
-    evidence = cut_evidence(cut.sums(SYSTEM), cut, rate_mixture(1.0, cut.count, 0.05), gap=0.2)
+    evidence = cut_evidence(cut.sums(SYSTEM), np.abs(cut.weights), rate_mixture(1.0, cut.count, 0.05), gap=0.2)
     theta = np.random.default_rng(2).normal(size=SYSTEM.dimension)
     residuals = SYSTEM.target - SYSTEM.residuals @ theta
     assert cut.count + cut.earlier == len(DATA)

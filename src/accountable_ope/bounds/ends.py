@@ -125,7 +125,9 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
 
 def step_rows(member: Member) -> StepRows:
     """The residuals of all rows."""
-    system = member.system
+    system, passed = member.system, member.passed
+    if passed is not None:
+        return StepRows(passed.residuals, passed.target, member.residual_gap, others=passed.others)
     missed = None if system.remainder is None else system.remainder.rows
     return StepRows(system.residuals, system.target, member.residual_gap, missed, member.row_ranges)
 

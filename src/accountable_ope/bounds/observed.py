@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..programs.quadratic import Quadratic
 from ..programs.step_rows import StepRows
 from ..validation import FloatArray
 from ..verification.class_proof import ClassProof
+from ..verification.dual import Form
 from ..verification.evidence import Known
-from ..verification.ranges import Ellipsoid, ellipsoid
+from ..verification.ranges import Ellipsoid, ellipsoid, root_variance
 
 ROUNDING = 1e-6
 
@@ -30,8 +32,12 @@ def observed_steps_hold(proof: ClassProof, rows: StepRows, scales: Sequence[Floa
             if each is not None:
                 largest = np.minimum(largest, _reach(rows, each) + rows.hidden(derived.facts.hidden))
         for claimed, last, scale, evidence in zip(after.steps, before.steps, scales, derived.evidence, strict=True):
-            steps = evidence.reach * largest if scale is None else scale * largest
-            if min(float(steps.max(initial=0.0)), last.observed) > claimed.observed * (1 + ROUNDING):
+            steps = evidence.reach * largest if scale is None else scale[: len(largest)] * largest
+            seen = float(steps.max(initial=0.0))
+            if rows.others is not None and scale is not None:
+                root = min((root_variance(_form(rows.others), each) for each in found if each is not None), default=np.inf)
+                seen = max(seen, float(scale[-1]) * root)
+            if min(seen, last.observed) > claimed.observed * (1 + ROUNDING):
                 return False
     return True
 
@@ -54,3 +60,7 @@ def _reach(rows: StepRows, around: Ellipsoid) -> FloatArray:
     turned = Z @ np.linalg.inv(around.factor)[:, : Z.shape[1]].T
     center = around.center[: Z.shape[1]]
     return np.asarray(np.abs(rows.target - Z @ center) + around.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)))
+
+
+def _form(squared: Quadratic) -> Form:
+    return Form.of(squared.A, squared.a, squared.a0)

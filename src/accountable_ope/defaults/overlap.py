@@ -19,7 +19,8 @@ RIDGE = 1e-3
 def largest_weight(system: BellmanSystem, kernel: Kernel) -> float:
     """(1 - discount) max |w|; at discount 1, max |w|."""
     rows = len(system.target)
-    means = Regression(system, kernel, rows)(slice(0, rows))
+    regression = Regression(system, kernel, rows)
+    means = regression.means(regression.first)
     size = float(np.mean(means**2)) or 1.0
     dual = HuberDual(means, np.zeros(rows), system.objective, np.inf, RIDGE * size * np.eye(system.dimension))
     weights = dual.weights(dual.solve())

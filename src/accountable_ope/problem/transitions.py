@@ -23,7 +23,7 @@ from ..validation import (
     same_rows,
     vector,
 )
-from .fingerprint import fingerprint
+from .fingerprint import Fingerprint, fingerprint
 from .row_columns import (
     LOGGED,
     action_column,
@@ -142,13 +142,19 @@ class Transitions:
     @cached_property
     def sha256(self) -> str:
         """What names these rows in a certificate."""
-        return fingerprint(
+        whole = Fingerprint()
+        self.name_in(whole, self.episodes)
+        return whole.hexdigest()
+
+    def name_in(self, fingerprint: Fingerprint, episodes: IntArray | None) -> None:
+        """Add these rows to the name of a log of which they are a part; episodes: counted over that log as they begin."""
+        fingerprint.add(
             states=self.states,
             actions=self.actions,
             rewards=self.rewards,
             next_states=self.next_states,
             terminated=self.terminated,
-            episodes=self.episodes,
+            episodes=episodes,
             behavior_probability=self.behavior_probability,
         )
 

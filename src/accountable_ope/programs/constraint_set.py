@@ -200,7 +200,7 @@ class ConstraintSet:
                     top, total = float(lengths.max(initial=0.0)), float(lengths @ lengths) * (1 + 1e-12)
                     steps = Steps.within(min(steps.largest, top), min(steps.squares, total))
                 if residuals is not None:
-                    seen = float((each.scale * np.minimum(possible, residuals)).max(initial=0.0))
+                    seen = rows.largest_step(each.scale, possible, residuals)
                     steps = replace(steps, observed=min(steps.largest, seen))
             found.append(steps)
             squares.append(min(largest, steps.squares))

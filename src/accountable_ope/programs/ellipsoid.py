@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -9,6 +10,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ..validation import FloatArray
+from .lagrangian import GENEROUS
+from .quadratic import Quadratic
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,28 @@ class Ellipsoid:
         length = self.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned))
         along = points @ center - middle @ center
         return length + along, length - along
+
+
+def root_over(squared: Quadratic, around: Ellipsoid) -> float:
+    """sqrt(q(theta)) is at most this over the ellipsoid {||L'(theta - c)|| <= r}, for q a squared length of the seen part.
+
+    It is the length of a vector that is affine in theta: sqrt q(theta) <= sqrt q(c) + r sqrt(lambda_max(L^{-1} A L^{-T})), A the
+    matrix of q.
+    """
+    from scipy.linalg import solve_triangular
+
+    m = len(squared.a)
+    center = around.center[:m]
+    here = squared(center)
+    length = np.abs(center)
+    size = abs(squared.a0) + float(length @ np.abs(squared.A) @ length) + 2 * float(np.abs(squared.a) @ length)
+    matrix = np.zeros_like(around.factor)
+    matrix[:m, :m] = squared.A
+    half = solve_triangular(around.factor, matrix, lower=True, check_finite=False)
+    turned = solve_triangular(around.factor, half.T, lower=True, check_finite=False)
+    top = float(np.linalg.eigvalsh(0.5 * (turned + turned.T))[-1])
+    slack = GENEROUS * 1e-12 * m * size
+    return math.sqrt(max(here, 0.0) + slack) + around.radius * math.sqrt(max(top, 0.0)) * (1 + GENEROUS * 1e-9)
 
 
 @runtime_checkable

@@ -15,9 +15,8 @@ import numpy as np
 from ..validation import FloatArray
 from .constraint import Constraint
 from .constraint_set import ConstraintSet, KnownBounds
-from .ellipsoid import Ellipsoid
+from .ellipsoid import Ellipsoid, root_over
 from .envelope import Steps
-from .evidence import Evidence
 from .lagrangian import GENEROUS, counted_value
 
 WELL_CONDITIONED = 4e-9
@@ -109,7 +108,7 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
     )
     variances = []
     for evidence, before, proof in zip(feasible.evidence, known.variances, step.variances, strict=True):
-        roots = [root_variance(evidence, each) for each in around]
+        roots = [root_over(evidence.variance, each) for each in around]
         if proof is not None:
             constraints = feasible.constraints(squares, proof.rates, proof.boxes)
             value = counted_value(evidence.variance_goal(), constraints, proof.multipliers)
@@ -123,31 +122,6 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
     found = feasible.reduced(bound, variances, residuals, known.round + 1)
     pairs = zip(found.steps, known.steps, strict=True)
     return replace(found, steps=tuple(replace(now, observed=min(now.observed, before.observed)) for now, before in pairs))
-
-
-def root_variance(evidence: Evidence, around: Ellipsoid) -> float:
-    """sqrt(V_n) / n of the seen part is at most this over the ellipsoid {||L'(theta - c)|| <= r}.
-
-    It is the length of a vector that is affine in theta: sqrt V(theta) <= sqrt V(c) + r sqrt(lambda_max(L^{-1} B L^{-T})), B the
-    matrix of V.
-    """
-    from scipy.linalg import solve_triangular
-
-    variance, m = evidence.variance, len(evidence.variance.a)
-    center = around.center[:m]
-    here = variance(center)
-    size = (
-        abs(variance.a0)
-        + float(np.abs(center) @ np.abs(variance.A) @ np.abs(center))
-        + 2 * float(np.abs(variance.a) @ np.abs(center))
-    )
-    B = np.zeros_like(around.factor)
-    B[:m, :m] = variance.A
-    half = solve_triangular(around.factor, B, lower=True, check_finite=False)
-    turned = solve_triangular(around.factor, half.T, lower=True, check_finite=False)
-    top = float(np.linalg.eigvalsh(0.5 * (turned + turned.T))[-1])
-    slack = GENEROUS * 1e-12 * m * size
-    return math.sqrt(max(here, 0.0) + slack) + around.radius * math.sqrt(max(top, 0.0)) * (1 + GENEROUS * 1e-9)
 
 
 def ellipsoids_around(proofs: Iterable[tuple[tuple[Constraint, ...], FloatArray]]) -> list[Ellipsoid]:

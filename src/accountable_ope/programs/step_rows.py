@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..validation import FloatArray
-from .ellipsoid import Ellipsoid
+from .ellipsoid import Ellipsoid, root_over
+from .quadratic import Quadratic
 
 SOME_ROWS = 4000
 """Rows looked at where any choice is valid."""
@@ -21,6 +22,8 @@ class StepRows:
     gap:    what a misfit can add to |eps_i|.
     missed: what an unseen part of norm one can add to |eps_i|, None where there is none.
     ranges: |eps_i| <= ranges_i at the true Q, as declared; None where only one range is known for all rows.
+    others: q, where there are more rows than these: |eps_i| <= h_i sqrt(q(theta)) at each of them, h_i its leverage; None: there
+            are none. Scales of steps then have one more entry, the largest product of scale and leverage of these rows.
     """
 
     residuals: FloatArray
@@ -28,6 +31,7 @@ class StepRows:
     gap: float = 0.0
     missed: FloatArray | None = None
     ranges: FloatArray | None = None
+    others: Quadratic | None = None
 
     def bounds(self, residual_bound: float) -> FloatArray:
         """The largest |eps_i| of the true Q that the ranges allow, row by row."""
@@ -40,17 +44,26 @@ class StepRows:
         return self.gap if self.missed is None else self.gap + norm_bound * self.missed
 
     def largest(self, ellipsoids: Sequence[Ellipsoid], norm_bound: float) -> FloatArray:
-        """The largest |eps_i| of the true Q if all of the ellipsoids hold the seen part of it (n,)."""
+        """The largest |eps_i| of the true Q if all of the ellipsoids hold the seen part of it (n,); then sqrt(q) of others."""
         least = np.full(len(self.target), np.inf)
         for each in ellipsoids:
             np.minimum(least, self._reach(each, slice(None)), out=least)
-        return np.asarray((least + self.hidden(norm_bound)) * (1 + 1e-12))
+        found = least + self.hidden(norm_bound)
+        if self.others is not None:
+            found = np.append(found, min((root_over(self.others, each) for each in ellipsoids), default=np.inf))
+        return np.asarray(found * (1 + 1e-12))
+
+    def largest_step(self, scale: FloatArray, possible: FloatArray, residuals: FloatArray) -> float:
+        """The largest step in the data, for residuals within what is possible and within what ellipsoids leave (`largest`)."""
+        kept = len(self.target)
+        seen = float((scale[:kept] * np.minimum(possible, residuals[:kept])).max(initial=0.0))
+        return seen if self.others is None else max(seen, float(scale[kept] * residuals[kept]))
 
     def farthest(self, ellipsoids: Sequence[Ellipsoid], scale: FloatArray) -> FloatArray:
         """A direction in which the ellipsoids let a step grow far: where another ellipsoid would help."""
         some = slice(None, None, 1 + len(self.target) // SOME_ROWS)
         least = np.min([self._reach(each, some) for each in ellipsoids], axis=0)
-        row = int(np.argmax(scale[some] * least))
+        row = int(np.argmax(scale[: len(self.target)][some] * least))
         direction, target = self.residuals[some][row], self.target[some][row]
         center = ellipsoids[0].center[: len(direction)]
         return np.asarray(direction if direction @ center > target else -direction)

@@ -37,32 +37,40 @@ class Regression:
     """Zbar by ridge regression of Z on [1, x, K(x, centers), phi(x)], rows taken in as they come; centers are among the first."""
 
     def __init__(self, system: BellmanSystem, kernel: Kernel, first: int) -> None:
-        points = system.points
-        centers = some_points(points[:first], min(CENTERS, max(first // 4, 5)))
-        parts = [np.ones((len(points), 1)), points, kernel_columns(kernel, points, centers)]
-        if system.features is not None:
-            parts.append(system.features(points))
-        columns = np.concatenate(parts, axis=1)
-        size = np.sqrt(np.mean(columns[:first] ** 2, axis=0))
-        self._columns = columns[:, size > 0] / size[size > 0]
-        self._residuals = system.residuals
-        self._rows = 0
-        self._gram = np.zeros((self._columns.shape[1],) * 2)
-        self._across = np.zeros((self._columns.shape[1], system.dimension))
-        self.learn(first)
+        self._kernel, self._features = kernel, system.features
+        self._centers = some_points(system.points[:first], min(CENTERS, max(first // 4, 5)))
+        raw = self._raw(system.points[:first])
+        size = np.sqrt(np.mean(raw**2, axis=0))
+        self._kept, self._size = size > 0, size[size > 0]
+        self.first = raw[:, self._kept] / self._size
+        self._gram = np.zeros((self.first.shape[1],) * 2)
+        self._across = np.zeros((self.first.shape[1], system.dimension))
+        self.learn(self.first, system.residuals[:first])
+        self.fit()
 
-    def learn(self, rows: int) -> None:
-        """Take in all rows before this one."""
-        new = slice(self._rows, rows)
-        self._gram += self._columns[new].T @ self._columns[new]
-        self._across += self._columns[new].T @ self._residuals[new]
-        self._rows = rows
+    def _raw(self, points: FloatArray) -> FloatArray:
+        parts = [np.ones((len(points), 1)), points, kernel_columns(self._kernel, points, self._centers)]
+        if self._features is not None:
+            parts.append(self._features(points))
+        return np.concatenate(parts, axis=1)
+
+    def columns(self, points: FloatArray) -> FloatArray:
+        """What Z is regressed on."""
+        return np.asarray(self._raw(points)[:, self._kept] / self._size)
+
+    def learn(self, columns: FloatArray, residuals: FloatArray) -> None:
+        """Take in the next rows."""
+        self._gram += columns.T @ columns
+        self._across += columns.T @ residuals
+
+    def fit(self) -> None:
+        """The coefficients from all rows so far."""
         ridge = REGRESSION_RIDGE * np.trace(self._gram) / len(self._gram)
         self._coefficients = np.linalg.solve(self._gram + ridge * np.eye(len(self._gram)), self._across)
 
-    def __call__(self, rows: slice) -> FloatArray:
-        """(k, m)."""
-        return np.asarray(self._columns[rows] @ self._coefficients)
+    def means(self, columns: FloatArray) -> FloatArray:
+        """Zbar (k, m) at rows with these columns."""
+        return np.asarray(columns @ self._coefficients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,31 +121,46 @@ class HuberDual:
         return 0.5 * (low + high)
 
 
-@dataclass(frozen=True, eq=False)
 class BoundedWeights:
-    """Bounded weights, their bound and ridge tuned on the first rows."""
+    """Bounded weights, their bound and ridge tuned on the first rows; see `Weigher`.
 
-    system: BellmanSystem
-    earlier: EarlierRows
-    regression: Regression
-    offset: FloatArray
-    ridge: FloatArray
-    width: Width
+    scale: what makes weights of those that are offered; None where none are.
+    """
 
-    def weights(self) -> FloatArray:
-        """In [-1, 1], for all rows."""
-        Z, bound, offset = self.system.residuals, self.width.bound, self.offset
-        n, count, weights, y = len(Z), self.earlier.count, np.zeros(len(Z)), None
-        left = self.system.objective * count
-        for start, end in self.earlier.blocks:
-            self.regression.learn(start)
-            look, rows, remaining = slice(max(0, start - WINDOW), start), slice(start, end), n - start
-            # The rows that remain carry all of what may be left out, so their ridge grows as they become few.
-            dual = HuberDual(self.regression(look), offset[look], left / remaining, bound, self.ridge * (count / remaining))
-            y = dual.solve(y)
-            weights[rows] = np.clip(offset[rows] + self.regression(rows) @ y, -bound, bound)
-            left = left - weights[rows] @ Z[rows]
-        return weights / bound
+    def __init__(
+        self,
+        earlier: EarlierRows,
+        regression: Regression,
+        width: Width,
+        ridge: FloatArray,
+        offset: FloatArray,
+        scale: float | None,
+    ) -> None:
+        self.width = width
+        self._regression, self._ridge, self._scale, self._count = regression, ridge, scale, earlier.count
+        self._y: FloatArray | None = None
+        self._window = [(regression.first, offset)]
+
+    def aim(self, share: FloatArray, remaining: int) -> None:
+        """y for the next block, from the rows so far."""
+        self._regression.fit()
+        columns, offset = (np.concatenate(each)[-WINDOW:] for each in zip(*self._window, strict=True))
+        self._window = [(columns, offset)]
+        # The rows that remain carry all of what may be left out, so their ridge grows as they become few.
+        ridge = self._ridge * (self._count / remaining)
+        self._y = HuberDual(self._regression.means(columns), offset, share, self.width.bound, ridge).solve(self._y)
+
+    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
+        """Weights of the next rows, which are then learned from."""
+        assert self._y is not None
+        columns, bound = self._regression.columns(points), self.width.bound
+        offset = np.zeros(len(points)) if offered is None or self._scale is None else self._scale * offered
+        weights = np.clip(offset + self._regression.means(columns) @ self._y, -bound, bound)
+        self._regression.learn(columns, residuals)
+        self._window.append((columns, offset))
+        if sum(len(each) for each, _ in self._window[1:]) >= WINDOW:
+            self._window.pop(0)
+        return np.asarray(weights)
 
 
 def bounded_weights(
@@ -148,13 +171,14 @@ def bounded_weights(
     Offered weights are scaled so that sum_i w_i Z_i is nearest to c0 over the first rows, and y makes up for the rest.
     """
     rows = slice(max(0, earlier.first - WINDOW), earlier.first)
-    Z, means, aim = system.residuals[rows], regression(rows), system.objective
-    offset = np.zeros(len(system.residuals))
+    Z, means, aim = system.residuals[rows], regression.means(regression.first[rows]), system.objective
+    offset, scale = np.zeros(earlier.first), None
     if offered is not None:
         reached = offered[rows] @ Z / len(Z)
         if not reached.any():
             return None
-        offset = offered * (reached @ aim / (reached @ reached))
+        scale = float(reached @ aim / (reached @ reached))
+        offset = offered[: earlier.first] * scale
     best: tuple[Width, FloatArray] | None = None
     for strength in STRENGTHS:
         ridge = strength * earlier.ridge
@@ -172,4 +196,4 @@ def bounded_weights(
             width = earlier.width(weights, SLACK * float(bound), weights[:, None] * Z, missed)
             if best is None or width.predicted < best[0].predicted:
                 best = width, ridge
-    return None if best is None else BoundedWeights(system, earlier, regression, offset, best[1], best[0])
+    return None if best is None else BoundedWeights(earlier, regression, *best, offset, scale)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 
@@ -22,14 +23,18 @@ from ..programs.evidence import Evidence
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import BellmanSystem
 from ..validation import FloatArray, frozen, positive, probability_level, same_rows, vector
-from .bounded_weights import BoundedWeights, Regression, bounded_weights
-from .earlier_rows import block_edges, earlier_rows
-from .fitted_weights import FittedWeights, KernelFit, fitted_weights
+from .bounded_weights import Regression, bounded_weights
+from .earlier_rows import Width, block_edges, earlier_rows
+from .fitted_weights import KernelFit, fitted_weights
 from .sums import CutSums
 
 OFFERED_GAIN = 2.0
 """Offered weights are taken where the first rows predict a cut so many times narrower than the others: what so few rows say of
 products of ratios is mostly chance, and where it was believed sooner, intervals became wider more often than narrower."""
+
+
+PIECE = 2**14
+"""So many rows are weighed at a time: what is regressed on takes more memory than the rows."""
 
 
 class CutKind(Enum):
@@ -71,6 +76,57 @@ class CutQuestion:
         if self.offered is not None:
             object.__setattr__(self, "offered", frozen(vector(self.offered, "offered")))
             same_rows(len(self.system.target), self.offered, "offered", "system")
+
+
+class Weigher(Protocol):
+    """Makes weights of rows that come in order, in blocks: `aim` fixes how those of the next block are weighed."""
+
+    @property
+    def width(self) -> Width:
+        """How wide the cut would be, and the bound of weights."""
+        ...
+
+    def aim(self, share: FloatArray, remaining: int) -> None:
+        """From all rows so far; share: what every one of the remaining rows should bring of c0."""
+        ...
+
+    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
+        """Weights of the next rows within the bound; what they teach shows in the next block."""
+        ...
+
+
+class CutRun:
+    """The weights of all rows after the first ones, which come in order and in pieces of any size.
+
+    Attributes
+    ----------
+    kind : CutKind
+    width : Width
+    earlier : int
+        How many first rows chose them.
+    """
+
+    def __init__(self, kind: CutKind, weigher: Weigher, objective: FloatArray, edges: tuple[int, ...]) -> None:
+        self.kind, self.width, self.earlier = kind, weigher.width, edges[0]
+        self._weigher, self._edges = weigher, edges
+        self._left, self._at, self._block = objective * (edges[-1] - edges[0]), edges[0], 0
+
+    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None = None) -> FloatArray:
+        """Weights in [-1, 1] of the next rows."""
+        found, n = [], self._edges[-1]
+        done = 0
+        while done < len(points):
+            if self._at == self._edges[self._block]:
+                self._weigher.aim(self._left / (n - self._at), n - self._at)
+                self._block += 1
+            rows = slice(done, min(done + self._edges[self._block] - self._at, done + PIECE, len(points)))
+            Z = residuals[rows]
+            weights = self._weigher.take(points[rows], Z, None if offered is None else offered[rows])
+            self._left = self._left - weights @ Z
+            self._at += len(Z)
+            done = rows.stop
+            found.append(weights)
+        return np.concatenate(found) / self.width.bound if found else np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +177,11 @@ class Cut:
         )
 
 
-def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evidence:
-    """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`."""
+def cut_evidence(sums: CutSums, scale: FloatArray, envelope: Envelope, gap: float) -> Evidence:
+    """(sum_i w_i eps_i)^2 and sum_i w_i^2 eps_i^2 as quadratics of the coefficients; residuals may be off by `gap`.
+
+    scale: |w_i| of the rows.
+    """
     n = sums.count
     return Evidence(
         name="cut",
@@ -132,7 +191,7 @@ def cut_evidence(sums: CutSums, cut: Cut, envelope: Envelope, gap: float) -> Evi
         reach=1.0,
         mass=sums.length**2,
         envelope=envelope,
-        scale=np.abs(cut.weights),
+        scale=scale,
         missed=sums.missed,
         gap=(gap * sums.absolute / n, gap * sums.length / n),
     )
@@ -155,24 +214,36 @@ def choose_cut(question: CutQuestion) -> Cut | None:
     >>> cut.kind.value, cut.earlier, cut.count
     ('bounded', 50, 950)
     """
-    system, edges = question.system, block_edges(len(question.system.target), question.system.dimension)
+    system, n = question.system, len(question.system.target)
+    run = begin_cut(question, n)
+    if run is None:
+        return None
+    later = slice(run.earlier, n)
+    offered = None if question.offered is None else question.offered[later]
+    weights = np.concatenate([np.zeros(run.earlier), run.take(system.points[later], system.residuals[later], offered)])
+    return Cut(frozen(weights), run.earlier, run.kind, run.width.rate, run.width.predicted)
+
+
+def begin_cut(question: CutQuestion, n: int) -> CutRun | None:
+    """The weights of a log of n rows, of which the system need have no more than the first ones."""
+    system, edges = question.system, block_edges(n, question.system.dimension)
     if not edges:
         return None
-    first = slice(0, edges[0])
-    regression, fit = Regression(system, question.kernel, edges[0]), KernelFit(system, question.kernel, edges[0])
+    kernel, first = question.kernel, edges[0]
+    regression, fit = Regression(system, kernel, first), KernelFit(system, kernel, first)
     known = (question.step_range, question.delta, question.norm_bound)
-    earlier = earlier_rows(system, regression(first), fit.psi[first], edges, known)
-    candidates: list[tuple[CutKind, FittedWeights | BoundedWeights | None]] = [
+    earlier = earlier_rows(system, regression.means(regression.first), fit.first, edges, known)
+    candidates: list[tuple[CutKind, Weigher | None]] = [
         (CutKind.FITTED, fitted_weights(system, earlier, fit)),
         (CutKind.BOUNDED, bounded_weights(system, earlier, regression)),
     ]
     if question.offered is not None:
         candidates.append((CutKind.OFFERED, bounded_weights(system, earlier, regression, question.offered)))
-    found = [(each.width, kind, each) for kind, each in candidates if each is not None]
+    found = [(each.width.predicted, kind, each) for kind, each in candidates if each is not None]
     if not found:
         return None
-    width, kind, best = min(found, key=lambda one: one[0].predicted * (OFFERED_GAIN if one[1] is CutKind.OFFERED else 1.0))
-    return Cut(frozen(best.weights()), earlier.first, kind, width.rate, width.predicted)
+    _, kind, best = min(found, key=lambda one: one[0] * (OFFERED_GAIN if one[1] is CutKind.OFFERED else 1.0))
+    return CutRun(kind, best, system.objective, edges)
 
 
 def _quadratic(gram: FloatArray) -> Quadratic:

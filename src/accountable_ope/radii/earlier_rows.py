@@ -19,6 +19,9 @@ from ..statistics.bellman import BellmanSystem
 from ..validation import BoolArray, FloatArray
 
 FIRST_SHARE = 0.05
+FIRST_MOST = 20_000
+"""More first rows than this are not needed, and weights of a log that is read in parts keep them in memory."""
+
 FEWEST = 10
 """So many first rows, and so many others, are needed."""
 
@@ -135,7 +138,7 @@ def best_rate(variance: float, step: float, log_level: float) -> float:
 
 def block_edges(n: int, m: int) -> tuple[int, ...]:
     """Where blocks begin, and n: after the first rows, each a share of what is left, down to a few rows; () if n is too small."""
-    first = max(math.ceil(FIRST_SHARE * n), min(8 * m, n // 8), FEWEST)
+    first = max(min(math.ceil(FIRST_SHARE * n), FIRST_MOST), min(8 * m, n // 8), FEWEST)
     if n - first < FEWEST:
         return ()
     edges = [first]

@@ -5,8 +5,6 @@ psi are coordinates of the kernel at a few of the first points. Then sum_i w(x_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..kernels.kernel import Kernel, block
@@ -22,29 +20,39 @@ SLACK = 1.2
 
 
 class KernelFit:
-    """Psi'Z over the rows before some row, taken in as they come; the centers are among the first rows."""
+    """Psi'Z over all rows so far, which come in order; the centers are among the first rows."""
 
     def __init__(self, system: BellmanSystem, kernel: Kernel, first: int) -> None:
-        centers = some_points(system.points[:first], CENTERS)
-        values, vectors = np.linalg.eigh(block(kernel, centers, centers))
+        self._kernel, self._centers = kernel, some_points(system.points[:first], CENTERS)
+        values, vectors = np.linalg.eigh(block(kernel, self._centers, self._centers))
         kept = values > 1e-9 * values[-1]
-        self.psi = kernel_columns(kernel, system.points, centers) @ (vectors[:, kept] / np.sqrt(values[kept]))
-        self._system = system
+        self._turn = vectors[:, kept] / np.sqrt(values[kept])
+        self._penalized = system.penalized
+        self.first, self._first_residuals = self.psi(system.points[:first]), system.residuals[:first]
+        self._across = np.zeros((self.first.shape[1], system.dimension))
         self._rows = 0
-        self._across = np.zeros((self.psi.shape[1], system.dimension))
+        self.learn(self.first, self._first_residuals)
 
-    def coefficients(self, rows: int, aim: FloatArray) -> FloatArray:
-        """Of w in the coordinates psi, from the rows before this one."""
-        new = slice(self._rows, rows)
-        self._across += self.psi[new].T @ self._system.residuals[new]
-        self._rows = rows
-        return _coefficients(self._across / rows, aim, self._system.penalized)
+    def psi(self, points: FloatArray) -> FloatArray:
+        """Coordinates of the kernel at points."""
+        return np.asarray(kernel_columns(self._kernel, points, self._centers) @ self._turn)
 
-    def agreed(self, rows: int, aim: FloatArray) -> float:
-        """The largest weight that both halves of the rows before this one ask for at one of them: the rest may be chance."""
-        halves = (slice(0, rows // 2), slice(rows // 2, rows))
-        psi, Z, penalized = self.psi[:rows], self._system.residuals, self._system.penalized
-        one, other = (psi @ _coefficients(psi[half].T @ Z[half] / len(psi[half]), aim, penalized) for half in halves)
+    def learn(self, psi: FloatArray, residuals: FloatArray) -> None:
+        """Take in the next rows."""
+        self._across += psi.T @ residuals
+        self._rows += len(psi)
+
+    def coefficients(self, aim: FloatArray) -> FloatArray:
+        """Of w in the coordinates psi, from the rows so far."""
+        return _coefficients(self._across / self._rows, aim, self._penalized)
+
+    def agreed(self, aim: FloatArray) -> float:
+        """The largest weight that both halves of the first rows ask for at one of them: the rest may be chance."""
+        psi, Z, half = self.first, self._first_residuals, len(self.first) // 2
+        one, other = (
+            psi @ _coefficients(psi[part].T @ Z[part] / len(psi[part]), aim, self._penalized)
+            for part in (slice(0, half), slice(half, None))
+        )
         return float(np.where(one * other > 0, np.minimum(np.abs(one), np.abs(other)), 0.0).max())
 
     def beyond(self, aim: FloatArray) -> FloatArray:
@@ -54,35 +62,34 @@ class KernelFit:
         return np.asarray(unreached @ (unreached.T @ aim))
 
 
-@dataclass(frozen=True, eq=False)
 class FittedWeights:
-    """Weights that a kernel fits, bounded by what the first rows agree on."""
+    """Weights that a kernel fits, bounded by what the first rows agree on; see `Weigher`."""
 
-    system: BellmanSystem
-    earlier: EarlierRows
-    fit: KernelFit
-    width: Width
+    def __init__(self, fit: KernelFit, width: Width) -> None:
+        self._fit, self.width = fit, width
+        self._coefficients = np.zeros(fit.first.shape[1])
 
-    def weights(self) -> FloatArray:
-        """In [-1, 1], for all rows."""
-        Z, bound, n = self.system.residuals, self.width.bound, len(self.system.residuals)
-        weights, left = np.zeros(n), self.system.objective * self.earlier.count
-        for start, end in self.earlier.blocks:
-            coefficients, rows = self.fit.coefficients(start, left / (n - start)), slice(start, end)
-            weights[rows] = np.clip(self.fit.psi[rows] @ coefficients, -bound, bound)
-            left = left - weights[rows] @ Z[rows]
-        return weights / bound
+    def aim(self, share: FloatArray, remaining: int) -> None:
+        """The coefficients for the next block."""
+        self._coefficients = self._fit.coefficients(share)
+
+    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
+        """Weights of the next rows, which are then learned from."""
+        psi, bound = self._fit.psi(points), self.width.bound
+        weights = np.clip(psi @ self._coefficients, -bound, bound)
+        self._fit.learn(psi, residuals)
+        return np.asarray(weights)
 
 
 def fitted_weights(system: BellmanSystem, earlier: EarlierRows, fit: KernelFit) -> FittedWeights | None:
     """None where they are 0, or where the halves of the first rows agree on none."""
-    first, aim = slice(0, earlier.first), system.objective
-    bound = SLACK * fit.agreed(earlier.first, aim)
+    aim = system.objective
+    bound = SLACK * fit.agreed(aim)
     if bound == 0:
         return None
-    weights = np.clip(fit.psi[first] @ fit.coefficients(earlier.first, aim), -bound, bound)
-    width = earlier.width(weights, bound, weights[:, None] * system.residuals[first], fit.beyond(aim))
-    return FittedWeights(system, earlier, fit, width)
+    weights = np.clip(fit.first @ fit.coefficients(aim), -bound, bound)
+    width = earlier.width(weights, bound, weights[:, None] * system.residuals[: earlier.first], fit.beyond(aim))
+    return FittedWeights(fit, width)
 
 
 def _coefficients(across: FloatArray, aim: FloatArray, penalized: BoolArray) -> FloatArray:

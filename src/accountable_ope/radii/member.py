@@ -16,6 +16,7 @@ from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.statistic import KernelStatistic
 from ..validation import FloatArray, IntArray
 from .no_cut import NoCut
+from .passed_rows import PassedRows
 from .plan import Plan
 from .row_scale import RowScale
 
@@ -71,6 +72,8 @@ class Member:
         The factors u_i of the rows of the statistic, as earlier rows chose them; None: no factors.
     rest : RestBall or None
         The ball of what features miss, where the class has such a part.
+    passed : PassedRows or None
+        Where the rows went by in a stream: what was kept of them, while `system` has none; None: the rows are those of `system`.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Member:
     examiner: Examiner | None = None
     scale: RowScale | None = None
     rest: RestBall | None = None
+    passed: PassedRows | None = None
 
     def __repr__(self) -> str:
         return f"Member({self.name}, {self.statistic!r})"

@@ -195,15 +195,17 @@ class RadiusRule:
         envelope = self.envelope(largest * math.sqrt(statistic.kernel_supremum), planned, tuned)
         found = [kernel_evidence(member, statistic, replace(envelope, delta=share), self.loss)]
         cut = plan.cut if plan is not None and wanted else None
-        if plan is None and wanted:
+        if plan is None and wanted and member.passed is None:
             declared = member.norm if isinstance(member.norm, float) else None
             fixed = member.system.fixed_before
             cut = choose_cut(CutQuestion(fixed, member.kernel, prior, delta - share, declared, member.offered))
-        sums = None if cut is None else cut.sums(member.system)
-        if cut is not None and sums is not None:
-            mixture = cut_mixture(prior, cut.rate, sums.count, tuned, room=plan is not None and plan.room)
+        sums, scale = (None, None) if cut is None else (cut.sums(member.system), np.abs(cut.weights))
+        if wanted and member.passed is not None:
+            sums, scale = member.passed.cut, member.passed.weights
+        if sums is not None and scale is not None:
+            mixture = cut_mixture(prior, sums.rate, sums.count, tuned, room=plan is not None and plan.room)
             weighed = replace(mixture, delta=delta - share)
-            found.append(cut_evidence(sums, cut, weighed, member.residual_gap))
+            found.append(cut_evidence(sums, scale, weighed, member.residual_gap))
         return Grounds(
             evidence=tuple(found),
             statistic=statistic,
@@ -213,7 +215,7 @@ class RadiusRule:
                 largest_scaled=member.largest_scaled,
                 planned_for=None if plan is None else plan.planned_for,
             ),
-            no_cut=None if not self.cut or cut is not None else member.no_cut or NoCut.WEIGHTS,
+            no_cut=None if not self.cut or sums is not None else member.no_cut or NoCut.WEIGHTS,
             plan=_planned(member, delta, share, cut) if plan is None else plan,
         )
 
@@ -253,6 +255,8 @@ def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelo
 
 def _kernel_scale(member: Member) -> FloatArray:
     """sqrt(K(x_i, x_i)), times the factor of the row."""
+    if member.passed is not None:
+        return member.passed.scale
     scale = np.sqrt(member.kernel.diagonal(member.system.points))
     return np.asarray(scale if member.system.row_scale is None else scale * member.system.row_scale)
 

@@ -179,7 +179,8 @@ def bellman_system(
     moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
     if live.any():
         moments.append(_second_moments(after[live], values[1], None))
-    groups = ((here, values[0]), (after[live], values[1]), (start, values[2]))
+    places = box_places(live, len(start))
+    at = (None, None, None) if anchor is None else (anchor.at_data, anchor.at_next, anchor.at_start)
     return BellmanSystem(
         points=experience.points,
         residuals=here - discount * after,
@@ -188,7 +189,7 @@ def bellman_system(
         objective=starts.weights @ start,
         penalized=penalized,
         box_moments=np.mean(moments, axis=0),
-        box_rows=np.concatenate([_some_rows(rows, anchored) for rows, anchored in groups]),
+        box_rows=np.concatenate([box_rows(*each) for each in zip((here, after, start), at, places, strict=True)]),
         discount=discount,
         offset=offset,
         remainder=columns.remainder,
@@ -231,10 +232,9 @@ def bellman_residuals(q: QFunction, data: Transitions, policy: Policy, discount:
     return np.asarray(data.rewards + discount * after - q_at(q, data.states, data.actions))
 
 
-def _some_rows(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
-    """[phi, anchor] at up to BOX_ROWS of the points, evenly spread: Q lies in the value range at all of them, so any will do."""
-    chosen = _some(len(values))
-    return np.column_stack([values[chosen], np.zeros(len(values))[chosen] if anchor is None else anchor[chosen]])
+def box_rows(values: FloatArray, anchor: FloatArray | None, chosen: IntArray) -> FloatArray:
+    """[phi, anchor] at some points: Q lies in the value range at all of them, so any will do."""
+    return np.column_stack([values[chosen], np.zeros(len(chosen)) if anchor is None else anchor[chosen]])
 
 
 def with_constant(function_class: FunctionClass, experience: Experience) -> Columns:
@@ -251,15 +251,21 @@ def with_constant(function_class: FunctionClass, experience: Experience) -> Colu
 
 
 def _missed_at(remainder: Remainder, live: BoolArray) -> FloatArray | None:
-    """What is missed at the points of `_some_rows`."""
+    """What is missed at the points of `box_places`."""
     if remainder.points is None:
         return None
-    here, after, start = remainder.points
-    return np.concatenate([each[_some(len(each))] for each in (here, after[live], start)])
+    places = box_places(live, len(remainder.points[2]))
+    return np.concatenate([each[chosen] for each, chosen in zip(remainder.points, places, strict=True)])
 
 
-def _some(count: int) -> IntArray:
-    """Up to BOX_ROWS of so many rows, evenly spread."""
+def box_places(live: BoolArray, starts: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows at which Q is held in its range: of the data, of next states that are not terminal, and of start states."""
+    chosen = evenly_spread(len(live))
+    return chosen, chosen[live[chosen]], evenly_spread(starts)
+
+
+def evenly_spread(count: int) -> IntArray:
+    """Up to BOX_ROWS of so many rows."""
     return np.unique(np.linspace(0, count - 1, min(BOX_ROWS, count)).astype(np.int64)) if count else np.zeros(0, dtype=np.int64)
 
 
