@@ -47,6 +47,7 @@ from .selected import bound_rkhs as bound_rkhs
 from .selected import bound_selected as bound_selected
 from .sensitivity import Study as Study
 from .sensitivity import study as study
+from .streamed import bound_stream as bound_stream
 from .value import bound_ladder as bound_ladder
 from .value import bound_value as bound_value
 from .verdict import Verdict as Verdict

@@ -8,6 +8,41 @@ from ..validation import FloatArray, row_keys
 from .transitions import Transitions
 
 
+class Sightings:
+    """How often start states are met in a log whose rows come in parts.
+
+    starts:     the start states.
+    continuous: whether states are, as far as is known: more than half of the rows have one of their own.
+    """
+
+    def __init__(self, starts: FloatArray, *, continuous: bool) -> None:
+        self._wanted, self._continuous = np.unique(row_keys(starts)), continuous
+        self._times = np.zeros(len(self._wanted), dtype=np.int64)
+        self._met = np.zeros(len(self._wanted), dtype=bool)
+        self._first: FloatArray | None = None
+        self._whole = True
+
+    def add(self, data: Transitions) -> None:
+        """The next rows."""
+        states = data.states
+        if self._first is None:
+            self._first = row_keys(states[:1])
+        self._whole = self._whole and bool((states == np.round(states)).all())
+        keys, counts = np.unique(row_keys(states), return_counts=True)
+        place = np.minimum(np.searchsorted(keys, self._wanted), len(keys) - 1)
+        self._times += np.where(keys[place] == self._wanted, counts[place], 0)
+        self._met |= (self._times > 0) | np.isin(self._wanted, row_keys(data.next_states))
+
+    @property
+    def read_off(self) -> bool:
+        """See `read_off_the_log`."""
+        if self._first is None or self._whole or not self._continuous or not self._met.all():
+            return False
+        # 0 times: a next state that begins no row
+        found_there = (self._times <= 1) & (self._wanted != self._first[0])
+        return bool(2 * found_there.sum() > len(self._wanted))
+
+
 def read_off_the_log(data: Transitions, starts: FloatArray) -> bool:
     """Whether start states cannot have been fixed before the data: of continuous states, all are logged, and most only once.
 
@@ -16,16 +51,11 @@ def read_off_the_log(data: Transitions, starts: FloatArray) -> bool:
     whenever they do. A start state that is logged once was found there. The state of the first row is the exception: whoever
     takes it looked at nothing that comes later.
     """
-    states = data.states
-    if (states == np.round(states)).all():
-        return False
-    keys, counts = np.unique(row_keys(states), return_counts=True)
-    if 2 * len(keys) <= len(states):
-        return False
-    wanted = np.unique(row_keys(starts))
-    if not np.isin(wanted, np.concatenate([keys, row_keys(data.next_states)])).all():
-        return False
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    times = np.where(keys[place] == wanted, counts[place], 0)  # 0: a next state that begins no row
-    found_there = (times <= 1) & (wanted != row_keys(states[:1])[0])
-    return bool(2 * found_there.sum() > len(wanted))
+    found = Sightings(starts, continuous=continuous(data))
+    found.add(data)
+    return found.read_off
+
+
+def continuous(data: Transitions) -> bool:
+    """Whether more than half of the rows have a state of their own."""
+    return 2 * len(np.unique(row_keys(data.states))) > len(data)

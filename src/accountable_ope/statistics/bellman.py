@@ -176,9 +176,9 @@ def bellman_system(
         target = rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
         offset = reference + float(starts.weights @ anchor.at_start)
         values = (anchor.at_data, anchor.at_next[live], anchor.at_start)
-    moments = [_second_moments(here, values[0], None), _second_moments(start, values[2], starts.weights)]
+    moments = [second_moments(here, values[0], None), second_moments(start, values[2], starts.weights)]
     if live.any():
-        moments.append(_second_moments(after[live], values[1], None))
+        moments.append(second_moments(after[live], values[1], None))
     places = box_places(live, len(start))
     at = (None, None, None) if anchor is None else (anchor.at_data, anchor.at_next, anchor.at_start)
     return BellmanSystem(
@@ -269,7 +269,7 @@ def evenly_spread(count: int) -> IntArray:
     return np.unique(np.linspace(0, count - 1, min(BOX_ROWS, count)).astype(np.int64)) if count else np.zeros(0, dtype=np.int64)
 
 
-def _second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:
+def second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:
     """mean of u u', u = [phi, 1] or [phi, 1, anchor]."""
     augmented = np.column_stack([values, np.ones(len(values))] if anchor is None else [values, np.ones(len(values)), anchor])
     if weights is None:

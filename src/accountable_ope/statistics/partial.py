@@ -6,6 +6,7 @@ those of its parts, in whatever order. So are C' diag(K) C, the squares of the c
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,10 @@ class Subject:
     objective : array (m,)
         c0, the mean of the features at the start states over the target policy: the value of Q is c0'theta. Two policies, or
         two functions with one name, differ here where they differ at the start states; what is elsewhere cannot be compared.
+    reference : float
+        The constant from which values are counted.
+    anchor : float or None
+        The value of the estimate around which the class lies; None: there is none.
     """
 
     kernel: str
@@ -66,10 +71,17 @@ class Subject:
     fingerprint: str
     kernel_supremum: float
     objective: FloatArray
+    reference: float = 0.0
+    anchor: float | None = None
+
+    @property
+    def anchor_or_nan(self) -> float:
+        """As an array holds it."""
+        return math.nan if self.anchor is None else self.anchor
 
     def refuse_other(self, other: Subject) -> None:
         """Raise where sums of the other cannot be added to those of this one."""
-        for name in ("kernel", "features", "discount"):
+        for name in ("kernel", "features", "discount", "reference"):
             one, two = getattr(self, name), getattr(other, name)
             if one != two:
                 raise InvalidInput(f"{REFUSED}: `{name}` is {one} in one and {two} in the other.")
@@ -81,6 +93,8 @@ class Subject:
             raise InvalidInput(
                 f"{REFUSED}: the mean of the features at the start states differs, so policy, start states or features do."
             )
+        if not np.isclose(self.anchor_or_nan, other.anchor_or_nan, rtol=CLOSE, atol=0, equal_nan=True):
+            raise InvalidInput(f"{REFUSED}: they are of different estimates, or one of them is of none.")
 
 
 @checked
@@ -104,7 +118,8 @@ class PartialStatistic:
     column_squares : array (k,)
         The sum of the squares of every column.
     data_moments, next_moments : array (m + 1, m + 1)
-        The sums of u u', u = [phi, 1], over the data and over the next states that are not terminal: for a value box.
+        The sums of u u', u = [phi, 1], or [phi, 1, anchor], over the data and over the next states that are not terminal: for a
+        value box.
     count : int
         The number of rows.
     ended : int
@@ -208,7 +223,14 @@ class PartialStatistic:
             self.next_moments,
             subject.objective,
             np.array([self.count, self.ended, self.roundings], dtype=np.int64),
-            np.array([subject.discount, subject.kernel_supremum]),
+            np.array(
+                [
+                    subject.discount,
+                    subject.kernel_supremum,
+                    subject.reference,
+                    math.nan if subject.anchor is None else subject.anchor,
+                ]
+            ),
             np.array([subject.kernel, subject.features, subject.fingerprint]),
         )
         save_arrays(path, dict(zip(_STORED, stored, strict=True)))
@@ -224,12 +246,12 @@ class PartialStatistic:
             ("projected", projected, (rank, m + 2)),
             ("diag_gram", diag_gram, (m + 2, m + 2)),
             ("column_squares", squares, (m + 2,)),
-            ("data_moments", data, (m + 1, m + 1)),
-            ("next_moments", after, (m + 1, m + 1)),
             ("objective", objective, (m,)),
-            ("numbers", numbers, (2,)),
+            ("numbers", numbers, (4,)),
         )
         wrong = [name for name, array, shape in wanted if array.shape != shape or array.dtype != np.float64]
+        wide = m + 1 + (numbers.shape == (4,) and not math.isnan(numbers[3]))
+        wrong += [name for name, array in (("data_moments", data), ("next_moments", after)) if array.shape != (wide, wide)]
         if counts.shape != (3,) or counts.dtype != np.int64 or names.shape != (3,) or names.dtype.kind != "U":
             wrong.append("counts" if names.shape == (3,) else "names")
         if wrong or labels.dtype != np.float64:
@@ -238,6 +260,8 @@ class PartialStatistic:
         if not (0 <= ended <= count >= 2 and roundings >= 0):
             raise InvalidFile(f"{os.fspath(path)} is not {what} (it has {count} rows, of which {ended} are terminated).")
         kernel, features, fingerprint = (str(name) for name in names)
-        discount, supremum = numbers.tolist()
-        subject = Subject(kernel, features, discount, fingerprint, supremum, objective)
+        discount, supremum, reference, anchor = numbers.tolist()
+        subject = Subject(
+            kernel, features, discount, fingerprint, supremum, objective, reference, None if math.isnan(anchor) else anchor
+        )
         return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, roundings)

@@ -22,12 +22,14 @@ from ..io.scanning import TransitionScan
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel, LabeledRank
 from ..kernels.products import Progress
+from ..problem.assumptions import value_ranges
 from ..problem.contradictions import check_data
-from ..problem.policy import state_action_points
+from ..problem.policy import at_start, state_action_points
 from ..problem.problem import Experience, Question
 from ..problem.transitions import StartStates, Transitions
-from ..validation import FloatArray
-from .bellman import with_constant
+from ..validation import BoolArray, FloatArray
+from .bellman import second_moments, with_constant
+from .estimates import AnyQ, QColumns, as_function, q_columns, q_expected
 from .partial import PartialStatistic, Subject
 
 
@@ -44,6 +46,8 @@ class StreamQuestion:
         The class of Q functions: features that are fixed before the data.
     kernel : Kernel
         The test kernel, of finite rank: `RandomFeatureKernel` or `Tabular`.
+    anchor : callable or object with `predict_value`, optional
+        An existing Q: the class is anchor + features.
 
     Raises
     ------
@@ -66,8 +70,11 @@ class StreamQuestion:
     question: Question
     features: Features
     kernel: Kernel
+    anchor: AnyQ | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.anchor, QColumns):
+            raise InvalidInput("`anchor` must be a function to be summed in parts: columns are of all rows at once.")
         if not isinstance(self.kernel, LabeledRank):
             raise InvalidInput(
                 "`kernel` must be of finite rank to be summed in parts, as RandomFeatureKernel(256, width) and Tabular() are, "
@@ -113,9 +120,6 @@ class StreamQuestion:
     def subject(self) -> Subject:
         """What names the question in its sums, c0 among it, which depends on the start states only."""
         question = self.question
-        start = expected_features(self.feature_map, question.starts.states, question.policy)
-        if self.function_class.intercept:
-            start = np.column_stack([start, np.ones(len(start))])
         described = (describe_kernel(self.kernel), describe_class(self.function_class))
         digest = hashlib.sha256("\n".join(_name(each) for each in described).encode())
         return Subject(
@@ -124,8 +128,37 @@ class StreamQuestion:
             discount=float(question.assumptions.discount),
             fingerprint=digest.hexdigest(),
             kernel_supremum=float(self.kernel.supremum),
-            objective=question.starts.weights @ start,
+            objective=question.starts.weights @ self._features_at_start,
+            reference=self.reference,
+            anchor=None if self._anchor_at_start is None else float(question.starts.weights @ self._anchor_at_start),
         )
+
+    @cached_property
+    def _features_at_start(self) -> FloatArray:
+        found = expected_features(self.feature_map, self.question.starts.states, self.question.policy)
+        return np.column_stack([found, np.ones(len(found))]) if self.function_class.intercept else found
+
+    @cached_property
+    def _anchor_at_start(self) -> FloatArray | None:
+        """The estimate at the start states, not counted from the reference."""
+        if self.anchor is None:
+            return None
+        starts, policy = self.question.starts, self.question.policy
+        return q_expected(as_function(self.anchor), starts.states, at_start(policy), finite=policy.action_vectors is not None)
+
+    @property
+    def start_moments(self) -> FloatArray:
+        """The mean of u u' over the start states, u = [phi, 1], or [phi, 1, anchor], the anchor counted from the reference."""
+        anchor = None if self._anchor_at_start is None else self._anchor_at_start - self.reference
+        return second_moments(self._features_at_start, anchor, self.question.starts.weights)
+
+    @property
+    def reference(self) -> float:
+        """The constant from which values are counted: only where it is declared that no state is terminal."""
+        facts = self.question.assumptions
+        if facts.terminates is not False or not (self.function_class.intercept or self.anchor is not None):
+            return 0.0
+        return value_ranges(facts, terminates=False).reference(terminates=False)
 
 
 def _name(thing: object) -> str:
@@ -171,14 +204,65 @@ def partial_statistic(batch: Transitions, question: StreamQuestion) -> PartialSt
     >>> sum(aope.partial_statistic(part, question) for part in parts).count
     500
     """
+    return sums_of(batch_columns(batch, question), question)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchColumns:
+    """Some rows as a class sees them.
+
+    Attributes
+    ----------
+    points : array (n, d)
+    residuals : array (n, m)
+        Z.
+    target : array (n,)
+        v.
+    here, after : array (n, m)
+        phi at the rows, and its mean over the policy's actions at next states.
+    anchor_here, anchor_after : array (n,) or None
+        The estimate likewise, counted from the reference.
+    live : array (n,) of bool
+        Where the next state is not terminal.
+    """
+
+    points: FloatArray
+    residuals: FloatArray
+    target: FloatArray
+    here: FloatArray
+    after: FloatArray
+    anchor_here: FloatArray | None
+    anchor_after: FloatArray | None
+    live: BoolArray
+
+
+def batch_columns(batch: Transitions, question: StreamQuestion) -> BatchColumns:
+    """Checks the rows by themselves, too."""
     problem = question.part_question.on(batch)
+    discount, reference = problem.assumptions.discount, question.reference
     # c0 is known already: one start state stands for all.
-    one_start = StartStates(problem.starts.states[:1])
-    experience = Experience(batch, one_start, problem.policy, problem.assumptions.discount)
-    columns = with_constant(question.function_class, experience)
-    residuals = columns.here - experience.discount * columns.after
-    stacked = np.column_stack([residuals, batch.rewards, np.ones(len(batch))])
-    kernel, points = question.kernel, experience.points
+    experience = Experience(batch, StartStates(problem.starts.states[:1]), problem.policy, discount)
+    columns, live = with_constant(question.function_class, experience), experience.live
+    target = batch.rewards - (1 - discount) * reference if reference else batch.rewards
+    anchor = None if question.anchor is None else q_columns(question.anchor, experience, reference)
+    if anchor is not None:
+        target = target + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
+    return BatchColumns(
+        points=experience.points,
+        residuals=columns.here - discount * columns.after,
+        target=target,
+        here=columns.here,
+        after=columns.after,
+        anchor_here=None if anchor is None else anchor.at_data,
+        anchor_after=None if anchor is None else anchor.at_next,
+        live=live,
+    )
+
+
+def sums_of(rows: BatchColumns, question: StreamQuestion) -> PartialStatistic:
+    """The sums over some rows."""
+    stacked = np.column_stack([rows.residuals, rows.target, np.ones(len(rows.target))])
+    kernel, points, live = question.kernel, rows.points, rows.live
     assert isinstance(kernel, LabeledRank)
     diagonal: FloatArray = stacked.T @ (stacked * kernel.diagonal(points)[:, None])
     return PartialStatistic(
@@ -187,17 +271,17 @@ def partial_statistic(batch: Transitions, question: StreamQuestion) -> PartialSt
         projected=kernel.project(points, stacked),
         diag_gram=0.5 * (diagonal + diagonal.T),
         column_squares=np.einsum("ij,ij->j", stacked, stacked),
-        data_moments=_moments(columns.here),
-        next_moments=_moments(columns.after[experience.live]),
-        count=len(batch),
-        ended=int(batch.terminated.sum()),
-        roundings=len(batch),
+        data_moments=_moments(rows.here, rows.anchor_here),
+        next_moments=_moments(rows.after[live], None if rows.anchor_after is None else rows.anchor_after[live]),
+        count=len(live),
+        ended=int(len(live) - live.sum()),
+        roundings=len(live),
     )
 
 
-def _moments(values: FloatArray) -> FloatArray:
-    """The sum of u u', u = [phi, 1]."""
-    augmented = np.column_stack([values, np.ones(len(values))])
+def _moments(values: FloatArray, anchor: FloatArray | None) -> FloatArray:
+    """The sum of u u', u = [phi, 1], or [phi, 1, anchor]."""
+    augmented = np.column_stack([values, np.ones(len(values)), *([] if anchor is None else [anchor])])
     return np.asarray(augmented.T @ augmented)
 
 
@@ -256,6 +340,11 @@ def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: P
 
 def _located(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> PartialStatistic:
     """The sums over one part; what is wrong with it is said with the place of its rows."""
+    return sums_of(located_columns(scan, first, batch, question), question)
+
+
+def located_columns(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> BatchColumns:
+    """One part as a class sees it; first: the row of the log with which it begins."""
     try:
         # Rows that these name are rows of the part.
         check_data(batch, question.part_question.assumptions)
@@ -265,7 +354,7 @@ def _located(scan: TransitionScan, first: int, batch: Transitions, question: Str
     except InvalidInput as error:
         raise _in_part(scan, first, batch, error) from error
     try:
-        return partial_statistic(batch, question)
+        return batch_columns(batch, question)
     except InvalidInput as error:
         raise _in_part(scan, first, batch, error) from error
 

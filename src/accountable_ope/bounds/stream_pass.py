@@ -1,0 +1,155 @@
+"""One pass over a log that is read in parts: all that an interval needs of rows which are then gone.
+
+Sums for the kernel statistic and the moments of the value box; weights of the cut, made block after block from earlier rows, with
+their sums; the name of the rows; columns of as many rows as fit into the memory at hand; and of the others how large a residual
+can be: with z_i = (Z_i, v_i) and any positive definite G, |eps_i(theta)| = |z_i'u| <= h_i sqrt(u'Gu), u = (-theta, 1), where
+h_i^2 = z_i'G^{-1}z_i is the leverage of the row. G is the mean of z z' over the first rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..programs.quadratic import Quadratic
+from ..radii.cut import CutRun
+from ..radii.passed_rows import PassedRows
+from ..radii.sums import CutSums
+from ..statistics.bellman import BellmanSystem, box_rows, evenly_spread
+from ..statistics.partial import PartialStatistic
+from ..statistics.streaming import BatchColumns, StreamQuestion, sums_of
+from ..validation import FloatArray
+
+RIDGE = 1e-12
+"""Of G, in units of its mean eigenvalue: keeps it positive definite."""
+
+ROUNDING = 1 + 1e-9
+
+
+class _CutSum:
+    """Sums of w_i and w_i^2 with the columns [Z | v]."""
+
+    def __init__(self, run: CutRun, count: int, columns: int) -> None:
+        self.run, self._count, self._met = run, count, 0
+        self._total, self._squares = np.zeros(columns), np.zeros((columns, columns))
+        self._absolute = self._square = 0.0
+
+    def take(self, points: FloatArray, columns: FloatArray) -> FloatArray:
+        """|w_i| of the next rows; the first ones of the log have none."""
+        early = min(len(points), max(self.run.earlier - self._met, 0))
+        self._met += len(points)
+        weights = self.run.take(points[early:], columns[early:, :-1])
+        weighted = columns[early:] * weights[:, None]
+        self._total += weighted.sum(axis=0)
+        self._squares += weighted.T @ weighted
+        self._absolute += float(np.abs(weights).sum())
+        self._square += float(weights @ weights)
+        return np.concatenate([np.zeros(early), np.abs(weights)])
+
+    def sums(self) -> CutSums:
+        n = self._count
+        return CutSums(
+            total=self._total / n,
+            squares=self._squares / n**2,
+            count=n,
+            absolute=self._absolute,
+            length=float(np.sqrt(self._square)),
+            kind=self.run.kind.value,
+            earlier=self.run.earlier,
+            rate=self.run.width.rate,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What a pass leaves behind.
+
+    Attributes
+    ----------
+    sums : PartialStatistic
+    system : BellmanSystem
+        With no rows, but for those of the value box.
+    rows : PassedRows
+    """
+
+    sums: PartialStatistic
+    system: BellmanSystem
+    rows: PassedRows
+
+
+class StreamPass:
+    """Takes the rows of one class in, part by part and in order.
+
+    question: what they are summed for.
+    first:    the system of the first rows, which G is made from.
+    count:    how many rows there are.
+    run:      makes the weights of the cut; None: there is none.
+    keep:     the columns of so many rows are kept.
+    """
+
+    def __init__(self, question: StreamQuestion, first: BellmanSystem, count: int, run: CutRun | None, keep: int) -> None:
+        self._question, self._first, self._count, self._at = question, first, count, 0
+        self._stride = -(-count // max(min(keep, count), 1))
+        self._box = evenly_spread(count)
+        self._cut = None if run is None else _CutSum(run, count - run.earlier, first.dimension + 1)
+        self._sums: PartialStatistic | None = None
+        self._kept: list[FloatArray] = []
+        self._box_here: list[FloatArray] = []
+        self._box_after: list[FloatArray] = []
+        self._largest = np.zeros(2)
+        columns = np.column_stack([first.residuals, first.target])
+        gram = columns.T @ columns / len(columns)
+        self._metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
+        self._inverse = np.linalg.inv(np.linalg.cholesky(self._metric))
+
+    def take(self, rows: BatchColumns) -> None:
+        """The next rows."""
+        found, count = sums_of(rows, self._question), len(rows.target)
+        self._sums = found if self._sums is None else self._sums + found
+        columns = np.column_stack([rows.residuals, rows.target])
+        scale = np.sqrt(self._question.kernel.diagonal(rows.points))
+        weights = np.zeros(count) if self._cut is None else self._cut.take(rows.points, columns)
+        self._kept.append(np.column_stack([columns, scale, weights])[(-self._at) % self._stride :: self._stride])
+        if self._stride > 1:
+            leverage = np.linalg.norm(columns @ self._inverse.T, axis=1) * ROUNDING
+            self._largest = np.maximum(self._largest, [(scale * leverage).max(), (weights * leverage).max()])
+        here = self._box[np.searchsorted(self._box, self._at) : np.searchsorted(self._box, self._at + count)] - self._at
+        self._box_here.append(box_rows(rows.here, rows.anchor_here, here))
+        self._box_after.append(box_rows(rows.after, rows.anchor_after, here[rows.live[here]]))
+        self._at += count
+
+    def done(self) -> Passed:
+        """What is left when all rows have gone by."""
+        assert self._sums is not None and self._at == self._count
+        first, sums, m = self._first, self._sums, self._first.dimension
+        kept = np.concatenate(self._kept)
+        others = None
+        if self._stride > 1:
+            others = Quadratic(self._metric[:m, :m], self._metric[:m, m], float(self._metric[m, m]))
+        ends = self._largest[:, None] if self._stride > 1 else np.zeros((2, 0))
+        at_start = len(evenly_spread(len(self._question.question.starts)))
+        moments = [sums.data_moments / sums.count, self._question.start_moments]
+        if sums.count > sums.ended:
+            moments.append(sums.next_moments / (sums.count - sums.ended))
+        system = replace(
+            first,
+            points=first.points[:0],
+            residuals=first.residuals[:0],
+            target=first.target[:0],
+            rewards=first.rewards[:0],
+            box_moments=np.mean(moments, axis=0),
+            box_rows=np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]]),
+        )
+        return Passed(
+            sums=sums,
+            system=system,
+            rows=PassedRows(
+                residuals=kept[:, :m],
+                target=kept[:, m],
+                scale=np.append(kept[:, m + 1], ends[0]),
+                weights=np.append(kept[:, m + 2], ends[1]),
+                others=others,
+                cut=None if self._cut is None else self._cut.sums(),
+            ),
+        )
