@@ -104,7 +104,7 @@ def test_the_threshold_does_not_look_at_the_samples_it_is_used_on():
 
 def test_ratios_that_all_but_vanish_still_have_a_threshold():
     x = np.concatenate([[1e-90, 6e-85], np.full(38, 1e-80)])
-    assert choose_threshold(x[:2], 38, 0.1) == 1e-60
+    assert choose_threshold(x[:2], 38, 0.1) == pytest.approx(1e-60)
     assert split_hcope_lower(x, 0.1) <= 1e-80  # the truth, were all episodes alike
 
 
