@@ -102,6 +102,12 @@ def test_the_threshold_does_not_look_at_the_samples_it_is_used_on():
     assert choose_threshold(np.zeros(5), 100, 0.1) == 1.0
 
 
+def test_ratios_that_all_but_vanish_still_have_a_threshold():
+    x = np.concatenate([[1e-90, 6e-85], np.full(38, 1e-80)])
+    assert choose_threshold(x[:2], 38, 0.1) == pytest.approx(1e-60)
+    assert split_hcope_lower(x, 0.1) <= 1e-80  # the truth, were all episodes alike
+
+
 @given(numbers, st.floats(0.01, 0.9))
 def test_betting_is_where_the_capital_reaches_its_goal(x, delta):
     bound, bets = betting_lower(x, delta), predictable_bets(np.array(x))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..validation import FloatArray, float_array, number, positive, probability_level, same_rows, vector, whole
+from ..validation import LARGEST, FloatArray, float_array, number, positive, probability_level, same_rows, vector, whole
 from .doubly_robust import BoundedSamples, CorrectedReturns
 from .episodes import Range
 from .importance_sampling import Samples
@@ -127,7 +127,8 @@ def choose_threshold(x_pre: ArrayLike, n_post: int, delta: float) -> float:
     between = (slope > 0) & (q > slope**2) & (np.concatenate([[0.0], values[:-1]]) < flat) & (flat < values)
     candidates = np.concatenate([values, np.where(between, flat, values)])
     bounds = np.concatenate([predicted(values), predicted(np.where(between, flat, values))])
-    return float(candidates[int(np.argmax(np.where(candidates > 0, bounds, -math.inf)))])
+    # Ratios of long episodes may all but vanish: a threshold below what squares can hold is as good as this one.
+    return max(float(candidates[int(np.argmax(np.where(candidates > 0, bounds, -math.inf)))]), 1 / LARGEST)
 
 
 @checked
