@@ -32,6 +32,7 @@ from .bounds.selected import bound_rkhs as bound_rkhs
 from .bounds.selected import bound_selected as bound_selected
 from .bounds.sensitivity import study as study
 from .bounds.streamed import bound_stream as bound_stream
+from .bounds.streamed import bound_sums as bound_sums
 from .bounds.value import bound_ladder as bound_ladder
 from .bounds.value import bound_value as bound_value
 from .bounds.verifying import verify as verify

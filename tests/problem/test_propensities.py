@@ -1,6 +1,7 @@
 """Recorded probabilities: what carries them, and the weights that they give to rows."""
 
 import dataclasses
+import hashlib
 import itertools
 
 import numpy as np
@@ -54,7 +55,18 @@ def test_the_column_goes_wherever_the_rows_go():
 
 def test_only_rows_that_have_it_get_another_fingerprint():
     plain = Transitions([0.0, 1.0], [0, 1], [0.5, 0.0], [1.0, 0.0], [False, True], [0, 0])
-    assert plain.sha256 == "08d43391c251d20df83010f518a128af767acac9bae6b4cdae2c4cec543344eb"  # as before there was the column
+    lines = [
+        f"{name} {shape} {hashlib.sha256(np.array(numbers, dtype='<f8').tobytes()).hexdigest()}\n"
+        for name, shape, numbers in (
+            ("states", "2 1", [0, 1]),
+            ("actions", "2", [0, 1]),
+            ("rewards", "2", [0.5, 0]),
+            ("next_states", "2 1", [1, 0]),
+            ("terminated", "2", [0, 1]),
+            ("episodes", "2", [0, 0]),
+        )
+    ]
+    assert plain.sha256 == hashlib.sha256("".join(lines).encode()).hexdigest()  # as docs/certificates.md says
     assert changed(plain, behavior_probability=[0.5, 0.5]).sha256 != plain.sha256
     assert changed(plain, behavior_probability=[0.5, 0.5]).sha256 != changed(plain, behavior_probability=[0.5, 0.6]).sha256
 

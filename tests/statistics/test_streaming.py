@@ -99,8 +99,13 @@ def test_addition_is_commutative_to_the_last_bit_and_associative_nearly(case):
 def test_rounding_is_counted_along_the_longest_chain_of_additions():
     data, question = CASES["random features"]
     parts = [aope.partial_statistic(part, question) for part in cut(data, {30, 90})]  # 30, 60 and 30 rows
-    assert [part.roundings for part in parts] == [30, 60, 30] and sum(parts).roundings == 62
-    assert sum(parts).kernel_error == np.finfo(float).eps * (62 + 20 + 8)
+    assert [part.roundings for part in parts] == [31, 61, 31] and sum(parts).roundings == 63
+    # As for 120 rows at once: 120 of a block and one more for the block.
+    assert sum(parts).kernel_error == np.finfo(float).eps * (121 + 20 + 8)
+    tiny = sum(aope.partial_statistic(part, question) for part in cut(data, set(range(2, 119, 2))))
+    assert tiny.roundings == 3 + 59  # many parts count one by one
+    many = replace(tiny, roundings=5000)
+    assert many.kernel_error == np.finfo(float).eps * (5000 + 20 + 8)
 
 
 def test_moments_are_those_of_the_value_box():

@@ -114,7 +114,7 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         range=member.residuals,
         joint=joint,
         unseen=None if remainder is None else Unseen(remainder.objective, remainder.box),
-        steps=step_rows(member) if any(each.envelope.follows_variance for each in grounds.evidence) else None,
+        steps=step_rows(member) if any(each.scale is not None for each in grounds.evidence) else None,
         rest=member.rest,
     )
     smallest = least_norm_found(first)

@@ -129,16 +129,9 @@ class StreamPass:
             others = Quadratic(self._metric[:m, :m], self._metric[:m, m], float(self._metric[m, m]))
         ends = self._largest[:, None] if self._stride > 1 else np.zeros((2, 0))
         at_start = len(evenly_spread(len(self._question.question.starts)))
-        moments = [sums.data_moments / sums.count, self._question.start_moments]
-        if sums.count > sums.ended:
-            moments.append(sums.next_moments / (sums.count - sums.ended))
         system = replace(
-            first,
-            points=first.points[:0],
-            residuals=first.residuals[:0],
-            target=first.target[:0],
-            rewards=first.rewards[:0],
-            box_moments=np.mean(moments, axis=0),
+            first.first(0),
+            box_moments=box_moments(sums, self._question),
             box_rows=np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]]),
         )
         return Passed(
@@ -153,3 +146,11 @@ class StreamPass:
                 cut=None if self._cut is None else self._cut.sums(),
             ),
         )
+
+
+def box_moments(sums: PartialStatistic, question: StreamQuestion) -> FloatArray:
+    """The mean of u u' over data, next and start points, as `bellman_system` has it of rows that are at hand."""
+    moments = [sums.data_moments / sums.count, question.start_moments]
+    if sums.count > sums.ended:
+        moments.append(sums.next_moments / (sums.count - sums.ended))
+    return np.asarray(np.mean(moments, axis=0))

@@ -11,27 +11,27 @@ from ..classes.ranges import residual_range
 from ..errors import InvalidInput
 from ..io.scanning import TransitionScan
 from ..kernels.products import Progress
+from ..problem.contradictions import check_data
 from ..problem.fingerprint import Fingerprint
 from ..problem.logged_starts import Sightings, continuous
 from ..problem.problem import Problem
 from ..problem.transitions import Transitions
 from ..radii.accounting import DeltaSplit, split_delta
-from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.cut import CutQuestion, CutRun, begin_cut
 from ..radii.earlier_rows import block_edges
 from ..radii.no_cut import NoCut, why_no_cut
+from ..radii.passed_rows import PassedRows
 from ..radii.registry import DEFAULT_RADIUS, KERNEL_SHARE, Approach, RadiusRule, radius_rule
 from ..statistics.bellman import BellmanSystem, bellman_system
-from ..statistics.estimates import q_columns
+from ..statistics.estimates import QColumns, q_columns
 from ..statistics.examiner import Examiner
-from ..statistics.streaming import StreamQuestion, located_columns
+from ..statistics.partial import PartialStatistic
+from ..statistics.streaming import StreamQuestion, located_columns, locating
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
-from .ends import class_ends, single_threaded
-from .evaluation import Evaluation
 from .interval import Interval
-from .members import class_member
-from .stream_pass import Passed, StreamPass
+from .stream_pass import StreamPass, box_moments
+from .streamed_rows import StreamedRows
 from .unfit import refuse_unfit
 
 HEAD = 20_000
@@ -106,7 +106,7 @@ def bound_stream(
     whole(memory, "memory", least=0)
     _refuse(question, rule)
     split = split_delta(probability_level(delta), start_is_exact=question.question.starts.exact)
-    log = _Log.of(scan, question, rule, split, BEFORE_THE_DATA)
+    log = _Log.of(scan, question, rule, split)
     keep = memory // (8 * (log.first.dimension + 3))
     passing = StreamPass(log.question, log.first, scan.rows, log.run, keep)
     name, sightings = Fingerprint(), Sightings(question.question.starts.states, continuous=continuous(log.problem.data))
@@ -120,11 +120,92 @@ def bound_stream(
         at += len(batch)
         if progress is not None:
             progress(at / scan.rows)
-    against = log.against
-    if against is None and sightings.read_off:
-        against = NoCut.STARTS
-    record = DataRecord(scan.rows, name.hexdigest(), question.question.starts.sha256)
-    return log.interval(passing.done(), rule, split, against, record, left_out)
+    passed = passing.done()
+    tested = len(log.first.target)
+    streamed = StreamedRows(
+        problem=log.problem,
+        question=log.question,
+        sums=passed.sums,
+        system=passed.system,
+        passed=passed.rows,
+        record=DataRecord(scan.rows, name.hexdigest(), question.question.starts.sha256),
+        examiner=Examiner(question.kernel, log.first, tested if tested < scan.rows else None),
+        no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
+        anchor=log.anchor,
+        left_out=left_out,
+    )
+    return streamed.interval(rule, split)
+
+
+@checked
+def bound_sums(
+    sums: PartialStatistic, question: StreamQuestion, part: Transitions, radius: str = DEFAULT_RADIUS, delta: float = 0.1
+) -> Interval:
+    """The interval from sums over the rows, added up from parts that are not at hand any more.
+
+    Without the rows there is no cut, no step in the data is known to be smaller than what was declared, and the class cannot be
+    tested: the interval is wider than that of `bound_stream`. That no row is in two parts, and that the number of rows was not
+    chosen by looking at them, is up to the caller.
+
+    Parameters
+    ----------
+    sums : PartialStatistic
+        Over all rows, from `partial_statistic`.
+    question : StreamQuestion
+        What they were summed for.
+    part : Transitions
+        Some of these rows, such as those of the last night: at their points Q is held in its range.
+    radius : str
+        The radius by name.
+    delta : float
+        Failure probability of the two-sided statement.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    InvalidInput
+        Where the sums are of another question, or the radius needs more than sums.
+
+    Examples
+    --------
+    >>> import numpy as np, accountable_ope as aope
+    >>> from accountable_ope.environments import PlantedMDP
+    >>> mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    >>> facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm)
+    >>> question = aope.StreamQuestion(
+    ...     aope.Question(mdp.starts, mdp.policy, facts), mdp.features(), aope.RandomFeatureKernel(50)
+    ... )
+    >>> nights = [mdp.sample(np.random.default_rng(night), trajectories=40) for night in range(3)]
+    >>> total = sum(aope.partial_statistic(night, question) for night in nights)
+    >>> mdp.value in aope.bound_sums(total, question, nights[-1])
+    True
+    """
+    rule = radius_rule(radius)
+    _refuse(question, rule)
+    question.subject.refuse_other(sums.subject)
+    problem = question.question.on(part)
+    facts = problem.assumptions
+    if facts.terminates is None and sums.ended and not problem.terminates:
+        problem = problem.assuming(replace(facts, terminates=True))
+    refuse_unfit([rule], (question.function_class,), question.kernel, problem)
+    if sums.count < len(part):
+        raise InvalidInput(f"`part` must be among the {sums.count} rows of the sums. It has {len(part)} rows.")
+    anchor = None if question.anchor is None else q_columns(question.anchor, problem.experience, question.reference)
+    system = bellman_system(problem.experience, question.function_class, anchor, question.reference)
+    streamed = StreamedRows(
+        problem=problem,
+        question=question,
+        sums=sums,
+        system=replace(system.first(0), box_moments=box_moments(sums, question)),
+        passed=PassedRows(system.residuals[:0], system.target[:0]),
+        record=DataRecord(sums.count, "", question.question.starts.sha256),
+        no_cut=NoCut.SUMS,
+        anchor=anchor,
+    )
+    return streamed.interval(rule, split_delta(probability_level(delta), start_is_exact=problem.start_is_exact))
 
 
 def _refuse(question: StreamQuestion, rule: RadiusRule) -> None:
@@ -151,7 +232,7 @@ class _Log:
     first:    the system of the first rows.
     run:      makes weights of the cut.
     against:  what stands against a cut.
-    chosen:   when class and kernel were chosen.
+    anchor:   the estimate at the first rows.
     """
 
     problem: Problem
@@ -159,21 +240,22 @@ class _Log:
     first: BellmanSystem
     run: CutRun | None
     against: NoCut | None
-    chosen: Choice
+    anchor: QColumns | None
 
     @classmethod
-    def of(cls, scan: TransitionScan, asked: StreamQuestion, rule: RadiusRule, split: DeltaSplit, chosen: Choice) -> _Log:
+    def of(cls, scan: TransitionScan, asked: StreamQuestion, rule: RadiusRule, split: DeltaSplit) -> _Log:
         """Reads the first rows."""
         edges = block_edges(scan.rows, len(asked.subject.objective))
         head = _head(scan, max(HEAD, *edges[:1]))
+        with locating(scan, 0, len(head)):
+            check_data(head, asked.part_question.assumptions)
         problem = asked.question.on(head)
         refuse_unfit([rule], (asked.function_class,), asked.kernel, problem)
         facts = replace(asked.question.assumptions, terminates=problem.terminates)
         question = replace(asked, question=replace(asked.question, assumptions=facts))
         anchor = None if asked.anchor is None else q_columns(asked.anchor, problem.experience, question.reference)
         first = bellman_system(problem.experience, asked.function_class, anchor, question.reference)
-        anchored = asked.anchor is not None and not chosen.estimate
-        against = why_no_cut(problem, asked.function_class, anchored=anchored, growing=False)
+        against = why_no_cut(problem, asked.function_class, anchored=asked.anchor is not None, growing=False)
         if against is NoCut.STARTS and problem.starts.fixed:
             against = None  # whether they were read off the log, all rows will tell
         run = None
@@ -192,7 +274,7 @@ class _Log:
                 share = (1 - KERNEL_SHARE) * split.kernel
                 declared = norm if isinstance(norm, float) else None
                 run = begin_cut(CutQuestion(first, asked.kernel, residuals.unit, share, declared), scan.rows)
-        return cls(problem, question, first, run, against, chosen)
+        return cls(problem, question, first, run, against, anchor)
 
     def refuse_new_end(self, scan: TransitionScan, at: int, batch: Transitions) -> None:
         """Raise where an episode ends, nothing was declared about that, and the first rows do not show it."""
@@ -203,32 +285,6 @@ class _Log:
                 f"{scan.name}: {row} is terminated, and none of the first {len(self.problem.data)} rows is. What can be said of "
                 "values depends on that, and must be known before the pass: declare `terminates=True`."
             )
-
-    def interval(
-        self, passed: Passed, rule: RadiusRule, split: DeltaSplit, against: NoCut | None, record: DataRecord, left_out: int
-    ) -> Interval:
-        """The interval of all rows."""
-        asked, statistic = self.question, passed.sums.statistic()
-        examiner = Examiner(asked.kernel, self.first)
-        evaluation = Evaluation(
-            self.problem,
-            asked.kernel,
-            (asked.function_class,),
-            (passed.system,),
-            (statistic,),
-            chosen=self.chosen,
-            examiners=(examiner,),
-        )
-        member = class_member(
-            self.problem, asked.kernel, asked.function_class, passed.system, statistic, anchored=asked.anchor is not None
-        )
-        member = replace(member, examiner=examiner, no_cut=against, passed=passed.rows)
-        with single_threaded():
-            ends = class_ends(member, rule, split.kernel, record.rows)
-        setting = evaluation.setting(record.rows)
-        circumstances = replace(setting.circumstances, left_out=left_out)
-        setting = replace(setting, data=record, circumstances=circumstances)
-        return replace(evaluation.interval([ends], rule, split, setting), count=record.rows)
 
 
 def _head(scan: TransitionScan, rows: int) -> Transitions:

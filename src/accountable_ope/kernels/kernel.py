@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, IntArray, float_array, frozen, row_keys, whole
+from .blocks import blocks
 from .tiles import DifferenceTiles, EqualityTiles, ExponentTiles, KernelTiles, ProductTiles
 
 
@@ -115,7 +116,11 @@ def distinct_rows(points: FloatArray) -> tuple[IntArray, IntArray]:
 
 def group_sums(group: IntArray, columns: FloatArray) -> FloatArray:
     """The sum of the rows of `columns` over each group."""
-    return np.column_stack([np.bincount(group, weights=column) for column in columns.T])
+    count = int(group.max(initial=-1)) + 1
+    total = np.zeros((count, columns.shape[1]))
+    for rows in blocks(len(group)):
+        total += np.column_stack([np.bincount(group[rows], weights=column, minlength=count) for column in columns[rows].T])
+    return total
 
 
 @checked

@@ -6,7 +6,6 @@ Any bounded positive semi-definite kernel keeps every guarantee; only power is l
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import local
@@ -17,10 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
 from ..validation import FloatArray, positive, whole
+from .blocks import blocks
 from .tiles import FeatureTiles, KernelTiles
 from .waves import Waves
-
-ROWS_AT_ONCE = 8192
 
 
 @checked
@@ -104,24 +102,24 @@ class RandomFeatureKernel:
             return sums
 
         total = np.zeros((2 * self.dimension, width))
-        blocks = list(_blocks(len(points)))
-        threads = min(os.cpu_count() or 1, len(blocks))
+        parts = list(blocks(len(points)))
+        threads = min(os.cpu_count() or 1, len(parts))
         if threads < 2:
-            for rows in blocks:
+            for rows in parts:
                 total += part(rows)
         else:
             with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-                for sums in pool.map(part, blocks):
+                for sums in pool.map(part, parts):
                     total += sums
         total /= np.sqrt(self.dimension)
         return total.reshape(self.dimension, 2, width).transpose(1, 0, 2).reshape(2 * self.dimension, width)
 
     def expand(self, points: FloatArray, projected: FloatArray) -> FloatArray:
-        return np.concatenate([self.features(points[rows]) @ projected for rows in _blocks(len(points))])
+        return np.concatenate([self.features(points[rows]) @ projected for rows in blocks(len(points))])
 
     def gram(self, points: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         total = np.zeros((2 * self.dimension, 2 * self.dimension))
-        for rows in _blocks(len(points)):
+        for rows in blocks(len(points)):
             psi = self.features(points[rows])
             total += psi.T @ (psi if weights is None else psi * weights[rows, None])
         return total
@@ -134,7 +132,3 @@ class RandomFeatureKernel:
 
     def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("ij,ij->i", self.features(x), self.features(y)))
-
-
-def _blocks(count: int) -> Iterator[slice]:
-    return (slice(start, start + ROWS_AT_ONCE) for start in range(0, count, ROWS_AT_ONCE))

@@ -118,11 +118,12 @@ def p_text(p_value: float) -> str:
 
 def _class_doubt(name: str, test: SpecificationTest, others: int) -> Doubt:
     p, worst = test.p_value, test.smallest
+    rows = "" if test.first_rows is None else f", of the first {test.first_rows:,}"
     assert worst is not None
     scale = "the kernel's own bandwidth" if worst.factor == 1 else f"{worst.factor:.2g} times the kernel's bandwidth"
     evidence = (
-        f"the residuals of its best fit are not chance alone (a specification test for many rows: {p_text(p)}; its smallest "
-        f"component has {p_text(worst.p_value)}, from {worst.kind} at {scale})"
+        f"the residuals of its best fit are not chance alone (a specification test for many rows{rows}: {p_text(p)}; its "
+        f"smallest component has {p_text(worst.p_value)}, from {worst.kind} at {scale})"
     )
     if p <= DOUBTED_AT:
         text = f"Q is probably not in the class of {name}: {evidence}. {_unless(others, 'Q is in the class')}"

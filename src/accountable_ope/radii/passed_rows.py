@@ -19,10 +19,11 @@ class PassedRows:
         Z of the rows that were kept.
     target : array (k,)
         v of these.
-    scale : array (k,) or (k + 1,)
-        sqrt(K(x_i, x_i)) of these, and where there are others the largest sqrt(K(x_i, x_i)) h_i of them.
-    weights : array (k,) or (k + 1,)
-        |w_i| of the cut likewise; empty where there is none.
+    scale : array (k,) or (k + 1,), or None
+        sqrt(K(x_i, x_i)) of these, and where there are others the largest sqrt(K(x_i, x_i)) h_i of them. None: of the rows
+        nothing is known but sums.
+    weights : array (k,) or (k + 1,), or None
+        |w_i| of the cut likewise; None where there is no cut.
     others : Quadratic or None
         q with |eps_i| <= h_i sqrt(q(theta)) at every row, h_i its leverage; None where all rows were kept.
     cut : CutSums or None
@@ -31,7 +32,7 @@ class PassedRows:
 
     residuals: FloatArray
     target: FloatArray
-    scale: FloatArray
-    weights: FloatArray
-    others: Quadratic | None
-    cut: CutSums | None
+    scale: FloatArray | None = None
+    weights: FloatArray | None = None
+    others: Quadratic | None = None
+    cut: CutSums | None = None

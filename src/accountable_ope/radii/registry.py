@@ -253,7 +253,7 @@ def kernel_evidence(member: Member, statistic: KernelStatistic, envelope: Envelo
     )
 
 
-def _kernel_scale(member: Member) -> FloatArray:
+def _kernel_scale(member: Member) -> FloatArray | None:
     """sqrt(K(x_i, x_i)), times the factor of the row."""
     if member.passed is not None:
         return member.passed.scale

@@ -198,6 +198,7 @@ def _specification(test: SpecificationTest) -> Document:
     return {
         "tested": test.tested,
         "reason": test.reason,
+        "first_rows": test.first_rows,
         "p_value": finite_or_none(test.p_value),
         "smallest": None if test.smallest is None else asdict(test.smallest),
     }

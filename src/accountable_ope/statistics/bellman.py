@@ -105,6 +105,18 @@ class BellmanSystem:
             box_missed=None,
         )
 
+    def first(self, rows: int) -> BellmanSystem:
+        """That of the first rows alone, but for the value box."""
+        kept = slice(0, rows)
+        return replace(
+            self,
+            points=self.points[kept],
+            residuals=self.residuals[kept],
+            target=self.target[kept],
+            rewards=self.rewards[kept],
+            row_scale=None if self.row_scale is None else self.row_scale[kept],
+        )
+
     @property
     def dimension(self) -> int:
         return int(self.residuals.shape[1])

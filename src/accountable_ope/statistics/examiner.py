@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import final
 
@@ -18,10 +19,12 @@ class Examiner:
     """Holds the rows of a class until somebody asks whether it contains Q.
 
     The test is of the class alone, whatever the radius; rows keep the kernel's own weights where a radius rescales them.
+    first_rows: only these are tested; None: all.
     """
 
-    def __init__(self, kernel: Kernel, system: BellmanSystem) -> None:
-        self._kernel, self._system = kernel, system
+    def __init__(self, kernel: Kernel, system: BellmanSystem, first_rows: int | None = None) -> None:
+        self._kernel, self._first_rows = kernel, first_rows
+        self._system = system if first_rows is None else system.first(first_rows)
 
     @cached_property
     def examination(self) -> Examination:
@@ -29,7 +32,8 @@ class Examiner:
         system = self._system
         if system.remainder is not None:
             return Examination(SpecificationTest(reason=THROUGH_COORDINATES), None)
-        return examine(self._kernel, system.points, system.residuals, system.target)
+        found = examine(self._kernel, system.points, system.residuals, system.target)
+        return replace(found, test=replace(found.test, first_rows=self._first_rows))
 
     def norm_test(self, norm_bound: float) -> NormTest | None:
         """The test of a norm ball; None where it cannot be tested."""

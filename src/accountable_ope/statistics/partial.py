@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
+from ..kernels.blocks import roundings
 from ..kernels.kernel import distinct_rows, group_sums
 from ..validation import FloatArray
+from .engines.finite_rank import rank_error
 from .statistic import KernelStatistic
-
-UNIT = float(np.finfo(np.float64).eps)
 
 _STORED = (
     "labels",
@@ -194,8 +194,8 @@ class PartialStatistic:
 
     @property
     def kernel_error(self) -> float:
-        """How far an entry of K may be off: P is rounded once per addition, and counts twice in P'P, a sum of `rank` products."""
-        return UNIT * (self.roundings + len(self.labels) / 2 + 8) * self.subject.kernel_supremum
+        """How far an entry of K may be off, counted as for all rows at once unless there were more additions than that."""
+        return rank_error(self.subject.kernel_supremum, len(self.labels), max(self.roundings, roundings(self.count)))
 
     def statistic(self) -> KernelStatistic:
         """The statistic of all rows that were added."""

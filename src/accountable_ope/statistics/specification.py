@@ -62,6 +62,8 @@ class SpecificationTest:
         At several bandwidths; empty where the class cannot be tested.
     reason : str
         Why it cannot; empty where it can.
+    first_rows : int or None
+        How many first rows were tested, of a log that is read in parts; None: all.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class SpecificationTest:
 
     components: tuple[Component, ...] = ()
     reason: str = ""
+    first_rows: int | None = None
 
     @property
     def tested(self) -> bool:

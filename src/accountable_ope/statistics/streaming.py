@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +21,7 @@ from ..classes.features import FeatureMap
 from ..classes.function_class import Features, FunctionClass, as_class, expected_features
 from ..errors import InvalidInput, InvalidRow
 from ..io.scanning import TransitionScan
+from ..kernels.blocks import roundings
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel, LabeledRank
 from ..kernels.products import Progress
@@ -29,6 +32,7 @@ from ..problem.problem import Experience, Question
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray
 from .bellman import second_moments, with_constant
+from .engines.finite_rank import diagonal_sums
 from .estimates import AnyQ, QColumns, as_function, q_columns, q_expected
 from .partial import PartialStatistic, Subject
 
@@ -264,7 +268,7 @@ def sums_of(rows: BatchColumns, question: StreamQuestion) -> PartialStatistic:
     stacked = np.column_stack([rows.residuals, rows.target, np.ones(len(rows.target))])
     kernel, points, live = question.kernel, rows.points, rows.live
     assert isinstance(kernel, LabeledRank)
-    diagonal: FloatArray = stacked.T @ (stacked * kernel.diagonal(points)[:, None])
+    diagonal = diagonal_sums(kernel, points, stacked)
     return PartialStatistic(
         subject=question.subject,
         labels=kernel.labels(points),
@@ -275,7 +279,7 @@ def sums_of(rows: BatchColumns, question: StreamQuestion) -> PartialStatistic:
         next_moments=_moments(rows.after[live], None if rows.anchor_after is None else rows.anchor_after[live]),
         count=len(live),
         ended=int(len(live) - live.sum()),
-        roundings=len(live),
+        roundings=roundings(len(live)),
     )
 
 
@@ -345,19 +349,26 @@ def _located(scan: TransitionScan, first: int, batch: Transitions, question: Str
 
 def located_columns(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> BatchColumns:
     """One part as a class sees it; first: the row of the log with which it begins."""
-    try:
+    with locating(scan, first, len(batch)):
         # Rows that these name are rows of the part.
         check_data(batch, question.part_question.assumptions)
         state_action_points(batch.states, batch.actions, question.question.policy)
-    except InvalidRow as error:
-        raise InvalidInput(f"{scan.name}: {error.placed(lambda row: scan.where(first + row))}") from error
-    except InvalidInput as error:
-        raise _in_part(scan, first, batch, error) from error
     try:
         return batch_columns(batch, question)
     except InvalidInput as error:
-        raise _in_part(scan, first, batch, error) from error
+        raise _in_part(scan, first, len(batch), error) from error
 
 
-def _in_part(scan: TransitionScan, first: int, batch: Transitions, error: InvalidInput) -> InvalidInput:
-    return InvalidInput(f"{scan.name}, in the part of rows {first} to {first + len(batch) - 1}: {error}")
+@contextmanager
+def locating(scan: TransitionScan, first: int, rows: int) -> Iterator[None]:
+    """What is wrong with a part is said with the place of its rows in the log."""
+    try:
+        yield
+    except InvalidRow as error:
+        raise InvalidInput(f"{scan.name}: {error.placed(lambda row: scan.where(first + row))}") from error
+    except InvalidInput as error:
+        raise _in_part(scan, first, rows, error) from error
+
+
+def _in_part(scan: TransitionScan, first: int, rows: int, error: InvalidInput) -> InvalidInput:
+    return InvalidInput(f"{scan.name}, in the part of rows {first} to {first + rows - 1}: {error}")

@@ -169,6 +169,8 @@ def _tested(record: Record, proofs: Sequence[ClassProof]) -> list[TestedClass]:
     for part in record.classes:
         numbers = [each.p_value for each in part.specification.components]
         require(part.specification.tested != bool(part.specification.reason), "a class is tested and cannot be tested")
+        rows = part.specification.first_rows
+        require(rows is None or 0 < rows < record.data.rows, "more rows were tested than there are")
         if part.norm_test is not None:
             numbers.append(part.norm_test.p_value)
             declared = record.assumptions.norm_bound

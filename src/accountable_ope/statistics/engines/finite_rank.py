@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...kernels.blocks import blocks, roundings
 from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import Progress, TileOptions
 from ...validation import FloatArray
@@ -21,11 +22,24 @@ def reduce_pairs(
             return cuda_pair_sums(kernel, points, columns, progress)
         return pair_sums(kernel, points, columns, options, progress)
     projected = kernel.project(points, columns)
-    diagonal = columns.T @ (columns * kernel.diagonal(points)[:, None])
+    diagonal = diagonal_sums(kernel, points, columns)
     if progress is not None:
         progress(1.0)
     return PairSums(
         pair_gram=projected.T @ projected,
         diag_gram=0.5 * (diagonal + diagonal.T),
-        kernel_error=float(np.finfo(np.float64).eps) * (len(points) + 8) * kernel.supremum,
+        kernel_error=rank_error(kernel.supremum, len(projected), roundings(len(points))),
     )
+
+
+def diagonal_sums(kernel: Kernel, points: FloatArray, columns: FloatArray) -> FloatArray:
+    """C' diag(K) C, block by block."""
+    total = np.zeros((columns.shape[1],) * 2)
+    for rows in blocks(len(points)):
+        total += columns[rows].T @ (columns[rows] * kernel.diagonal(points[rows])[:, None])
+    return total
+
+
+def rank_error(supremum: float, rank: int, additions: int) -> float:
+    """How far an entry of K may be off: P is rounded once per addition, and counts twice in P'P, a sum of `rank` products."""
+    return float(np.finfo(np.float64).eps) * (additions + rank / 2 + 8) * supremum
