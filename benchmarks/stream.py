@@ -1,4 +1,4 @@
-"""Disk to statistic, in parts and as a whole: rows per second, memory and how far the results are apart.
+"""Disk to statistic and to interval, in parts and as a whole: rows per second, memory and how far the results are apart.
 
 python benchmarks/stream.py [--rows 1000000] [--frequencies 256] [--features 32] [--files 10] [--batch-rows 65536]
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from accountable_ope.problem import Experience
 from accountable_ope.statistics import KernelStatistic, bellman_system, kernel_statistic
 
 STATES = [f"state_{j}" for j in range(4)]
-WAYS = ("parts", "reading parts", "whole")
+WAYS = ("interval", "parts", "reading parts", "whole")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def question(setting: Setting) -> aope.StreamQuestion:
         return np.column_stack([up, 1 - up])
 
     policy = aope.DiscretePolicy(softmax, actions=2)
-    facts = aope.Assumptions(discount=0.95, reward_range=(0, 1))
+    facts = aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=20.0)
     asked = aope.Question(aope.StartStates(np.zeros((1, 4))), policy, facts)
     kernel = aope.RandomFeatureKernel(setting.frequencies, 2.0)
     return aope.StreamQuestion(asked, aope.RandomFourier(setting.features, 2.0), kernel)
@@ -79,7 +80,11 @@ def run_way(way: str, folder: Path, setting: Setting) -> None:
         kernel_statistic(bellman_system(experience, asked.features), asked.kernel).save(folder.parent / f"{way}.npz")
     else:
         scan = aope.scan_transitions(folder, batch_rows=setting.batch_rows)
-        if way == "parts":
+        if way == "interval":
+            interval = aope.bound_stream(scan, asked)
+            assert interval.check()
+            print(f"{interval!r}", file=sys.stderr)
+        elif way == "parts":
             aope.stream_statistic(scan, asked).statistic().save(folder.parent / f"{way}.npz")
         else:
             assert sum(map(len, scan)) == setting.rows
@@ -94,6 +99,7 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=WAYS, action="append", help="Leave the other ways out.")
     for name, default in (("rows", 1_000_000), ("frequencies", 256), ("features", 32), ("files", 10), ("batch-rows", 65_536)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--way", choices=("write", *WAYS), help=argparse.SUPPRESS)
@@ -105,22 +111,24 @@ def main() -> None:
     elif given.way:
         run_way(given.way, given.folder, setting)
     else:
-        compare(setting)
+        compare(setting, given.only or WAYS)
 
 
-def compare(setting: Setting) -> None:
+def compare(setting: Setting, ways: Sequence[str]) -> None:
     """Every way in a process of its own. A process begins with the peak of the one that starts it, so this one holds nothing."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "log"
         folder.mkdir()
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--way", "write", "--folder", str(folder)], check=True)
         found = {}
-        for way in WAYS:
+        for way in ways:
             command = [sys.executable, __file__, *sys.argv[1:], "--way", way, "--folder", str(folder)]
-            found[way] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            found[way] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
             seconds, processors, memory = (found[way][name] for name in ("seconds", "processors", "memory"))
             speed = f"{setting.rows / seconds:10,.0f} rows/s, {setting.rows / processors:10,.0f} rows per second of a processor"
             print(f"{way:14} {seconds:7.2f} s  {speed}  {memory:7.0f} MiB", flush=True)
+        if not {"parts", "whole"} <= set(found):
+            return
         one, other = (KernelStatistic.load(Path(place) / f"{way}.npz") for way in ("parts", "whole"))
     apart = np.abs(one.pair_gram - other.pair_gram).max() / np.abs(other.pair_gram).max()
     wall, busy, memory = (found["parts"][name] / found["whole"][name] for name in ("seconds", "processors", "memory"))

@@ -330,7 +330,9 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     asked = aope.Question(mdp.starts, mdp.policy, facts)
     question = aope.StreamQuestion(asked, mdp.features(), aope.RandomFeatureKernel(4))
     aope.stream_statistic(scan, question, silent).statistic()
-    aope.partial_statistic(data, question)
+    sums = aope.partial_statistic(data, question)
+    aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent)
+    aope.bound_sums(sums, question, data, "azuma", 0.1)
     aope.save_starts(mdp.starts, folder / "starts.parquet")
     aope.load_starts(folder / "starts.parquet")
 

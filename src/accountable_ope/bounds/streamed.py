@@ -99,7 +99,7 @@ def bound_stream(
     ...         data = mdp.sample(np.random.default_rng(day), trajectories=20)
     ...         aope.save_transitions(data, Path(folder) / f"day-{day}.parquet")
     ...     interval = aope.bound_stream(aope.scan_transitions(folder), question)
-    >>> interval.count, mdp.value in interval, interval.check().valid
+    >>> interval.count, mdp.value in interval, interval.check()
     (3000, True, True)
     """
     rule = radius_rule(radius)

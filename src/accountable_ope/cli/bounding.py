@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..bounds.average_reward import bound_average_reward
+from ..bounds.decision import Ruling
 from ..bounds.first_answer import first_answers
 from ..bounds.interval import Interval
 from ..bounds.misfit_norms import MisfitNorms
@@ -36,6 +37,7 @@ from .options import (
     NO_DISCOUNT,
     NO_REWARD_RANGE,
     OUTPUT,
+    PROBLEM,
     RADIUS,
     RADIUS_NAMES,
     AsJson,
@@ -51,6 +53,7 @@ from .options import (
 )
 from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
+from .streaming import check_streamed, stream_log
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -103,6 +106,10 @@ def bound(
         Parameter(group=CLASS, help="Choose the bandwidths on this share of the rows, the earliest, and bound on the rest."),
     ] = None,
     propensities: Propensities = False,
+    stream: Annotated[
+        bool,
+        Parameter(group=PROBLEM, help="Read the log in parts: a Parquet file, a folder of them or a pattern, of any size."),
+    ] = False,
     pointwise: Annotated[
         bool | None,
         Parameter(
@@ -150,6 +157,26 @@ def bound(
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
+    if stream:
+        elsewhere = {
+            "--average-reward": average_reward,
+            "--earlier-share": earlier_share is not None,
+            "--propensities": propensities,
+            "--pointwise": pointwise is not None,
+            "--explain": explain,
+            "--better-than-logged": decision.better_than_logged,
+            "--choice": first.choice is not None,
+            "--save-choice": first.save_choice is not None,
+            "--within": first.within is not None,
+        }
+        check_streamed(problem, declared, choice, elsewhere)
+        with progress(as_json) as phase:
+            streamed = stream_log(data, problem, declared, choice, radii, phase("reading and bounding"))
+            phase("checking")
+            ruling = decision.decide(streamed.intervals[-1])
+            said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)
+        show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=[streamed.scan.columns], said=said)
+        return _finish(streamed.intervals, ruling, certificate)
     repeat = None
     if not average_reward and declared.discount is None:
         raise InvalidInput(NO_DISCOUNT)
@@ -205,6 +232,11 @@ def bound(
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if declared.misfit_norm is not None and said.misfit_norms is None:
         note("With so many rows other norms of what features miss are not tried: aope sensitivity --over misfit-norm tries them.")
+    return _finish(intervals, ruling, certificate)
+
+
+def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: Path | None) -> int:
+    """Writes the certificate; the exit code."""
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")

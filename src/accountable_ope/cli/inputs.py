@@ -126,7 +126,7 @@ def check_ignored(options: ProblemOptions, columns: Sequence[FileColumns]) -> No
 def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile | None, options: ProblemOptions) -> Policy:
     """The target policy by name, or from the columns of all files together."""
     if options.policy is not None:
-        return _policy_from_name(options.policy, files[0][1].data, options.action_values)
+        return named_policy(options.policy, files[0][1].data, options.action_values)
     tables = [_policy_from_columns(file, starts, options.action_values, str(path)) for path, file in files]
     states, probabilities = [table.states for table in tables], [table.probabilities for table in tables]
     return TabulatedPolicy(np.concatenate(states), np.concatenate(probabilities), tables[0].action_vectors)
@@ -266,7 +266,7 @@ def _wide(probabilities: FloatArray, actions: int, by_action: bool) -> FloatArra
     return np.pad(probabilities, ((0, 0), (0, more))) if by_action and more > 0 else probabilities
 
 
-def _policy_from_name(name: str, data: Transitions, action_values: str | None) -> Policy:
+def named_policy(name: str, data: Transitions, action_values: str | None) -> Policy:
     """`module:function`, looked up from the current folder: a policy object, or a function of the states."""
     policy = _named(name, "--policy")
     if action_values is not None and (isinstance(policy, Policy) or not data.finite_actions):

@@ -20,8 +20,7 @@ from ..errors import InvalidFile, InvalidInput
 from ..io.columns import FileColumns
 from ..io.files import place, same_file, whole_file
 from ..problem.statements import Status
-from ..problem.transitions import Transitions
-from ..report.document import Document, columns_document, ladder_document
+from ..report.document import Counted, Document, columns_document, ladder_document
 from ..report.fragility import fragility_document
 from ..report.html import report_html
 from ..report.plots import new_figure, save_figure
@@ -116,7 +115,7 @@ def exit_code(intervals: Sequence[Interval]) -> int:
 
 def show(
     intervals: Sequence[Interval],
-    data: Transitions,
+    data: Counted,
     as_json: bool,
     report: Path | None,
     title: str,

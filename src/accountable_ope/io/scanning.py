@@ -91,6 +91,11 @@ class TransitionScan:
     def __len__(self) -> int:
         return self.rows
 
+    @property
+    def number_of_episodes(self) -> None:
+        """Nobody knows before all rows were read."""
+        return None
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The rows of every part."""

@@ -20,7 +20,7 @@ def narrowed(kernel: Kernel, factor: float) -> Kernel:
         case Laplace():
             return Laplace(factor * kernel.bandwidth)
         case RandomFeatureKernel():
-            return Gaussian(factor * kernel.bandwidth)
+            return Gaussian(factor * np.asarray(kernel.bandwidth))
         case Product():
             parts = narrowed(kernel.state_kernel, factor), narrowed(kernel.action_kernel, factor)
             return Product(*parts, kernel.state_dimension)

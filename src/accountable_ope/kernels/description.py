@@ -24,7 +24,7 @@ def describe_kernel(kernel: Kernel) -> Description:
             kind = "Product" if all(part.kind for part in parts) else ""
             return described(text, kind, *parts, state_dimension=kernel.state_dimension)
         case RandomFeatureKernel():
-            size, width = kernel.dimension, float(kernel.bandwidth)
+            size, width = kernel.dimension, kernel.bandwidth
             return described(text, "RandomFeatureKernel", dimension=size, bandwidth=width, seed=kernel.seed)
     return Description(text)
 

@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
+from ..errors import InvalidInput
 from ..validation import FloatArray, positive, whole
 from .blocks import blocks
 from .tiles import FeatureTiles, KernelTiles
@@ -32,8 +33,8 @@ class RandomFeatureKernel:
     ----------
     dimension : int
         D, the number of frequencies.
-    bandwidth : float
-        h of the Gaussian kernel that this one stands for.
+    bandwidth : float or tuple of floats
+        h of the Gaussian kernel that this one stands for, one for all columns of the points (s, a) or one for each.
     seed : int
         Of the frequencies: equal seeds give equal kernels.
 
@@ -52,21 +53,28 @@ class RandomFeatureKernel:
     """
 
     dimension: int
-    bandwidth: float = 1.0
+    bandwidth: float | tuple[float, ...] = 1.0
     seed: int = 0
     supremum: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole(self.dimension, "dimension", least=1)
-        positive(self.bandwidth, "bandwidth")
-        object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        if isinstance(self.bandwidth, tuple | list):
+            widths = tuple(positive(each, "bandwidth") for each in self.bandwidth)
+            if not widths:
+                raise InvalidInput("`bandwidth` must have at least one entry. Got none.")
+            object.__setattr__(self, "bandwidth", widths)
+        else:
+            object.__setattr__(self, "bandwidth", positive(self.bandwidth, "bandwidth"))
         whole(self.seed, "seed", least=0)
 
     def frequencies(self, point_dimension: int) -> FloatArray:
         """w, (D, d)."""
-        generator = np.random.default_rng(self.seed)
-        return np.asarray(generator.normal(size=(self.dimension, point_dimension)) * (np.sqrt(2.0) / self.bandwidth))
+        generator, widths = np.random.default_rng(self.seed), np.asarray(self.bandwidth)
+        if widths.ndim and len(widths) != point_dimension:
+            raise InvalidInput(f"`bandwidth` has {len(widths)} entries, points have {point_dimension} columns.")
+        return np.asarray(generator.normal(size=(self.dimension, point_dimension)) * (np.sqrt(2.0) / widths))
 
     def features(self, points: FloatArray) -> FloatArray:
         """psi, (n, 2 D)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..io.columns import FileColumns
 from ..io.parquet import TransitionFile
 from ..problem.assumptions import RelativeNorm
 from ..problem.statements import texts
-from ..problem.transitions import StartStates, Transitions
+from ..problem.transitions import StartStates
 from ..programs.certificate import Certificate
 from ..programs.proofs import Tightening
 from ..statistics.specification import SpecificationTest
@@ -26,7 +26,16 @@ Document = dict[str, Any]
 """JSON-ready nested data; used at the border of the program only."""
 
 
-def ladder_document(intervals: Sequence[Interval], data: Transitions) -> Document:
+class Counted(Protocol):
+    """A log of which the size is known."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def number_of_episodes(self) -> int | None: ...
+
+
+def ladder_document(intervals: Sequence[Interval], data: Counted) -> Document:
     """All intervals of one run, with what they share."""
     first = intervals[0]
     return {

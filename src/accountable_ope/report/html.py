@@ -12,10 +12,10 @@ from ..bounds.verdict import Verdict
 from ..io.display import confidence
 from ..io.templates import render
 from ..problem.statements import Status
-from ..problem.transitions import Transitions
 from ..programs.constraint import Role
 from .breakdown import BreakdownTable, breakdown_tables
 from .comparison import comparison
+from .document import Counted
 from .doubts import doubt_paragraphs
 from .fragility import shown_fragility
 from .labels import premise_text
@@ -96,7 +96,7 @@ class Page:
 
 def report_html(
     intervals: Sequence[Interval],
-    data: Transitions,
+    data: Counted,
     title: str,
     truth: float | None = None,
     to_beat: float | None = None,
