@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accountable_ope as aope
+from accountable_ope.bounds.first_answer import first_answers
 from accountable_ope.bounds.stream_pass import StreamPass
+from accountable_ope.defaults import choose_recipe
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.cut import CutQuestion, begin_cut
@@ -188,3 +190,24 @@ def test_sums_of_nights_give_an_interval():
 
 def ends(interval):
     return [interval.lower, interval.upper]
+
+
+def test_a_first_answer_is_that_of_the_rows(tmp_path):
+    """The earliest rows choose the same; with the same kernel the later ones bound the same."""
+    data, question = planted_rows(120), aope.Question(MDP.starts, MDP.policy, replace(FACTS, norm_bound=None))
+    scan = scanned(tmp_path, data)
+    found = aope.stream_value(scan, question, neural=False)
+    recipe = found.recipe
+    expected = first_answers(question.on(data), recipe, ["certified"], 0.1)[0]
+    assert repr(recipe.features) == repr(choose_recipe(question.on(data), neural=False).features)
+    assert recipe.earlier_rows == 1200 and found.count == 4800 and isinstance(recipe.kernel, aope.RandomFeatureKernel)
+    assert found.certificates[0].cut is not None and MDP.value in found
+    assert_same(found, expected)
+    again = aope.stream_value(scan, question, recipe=recipe)
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+
+
+def test_first_rows_that_show_nothing_are_named(tmp_path):
+    data = planted_rows().paying(np.zeros(3000))
+    with pytest.raises(aope.InvalidInput, match="the event that decides the value was never logged"):
+        aope.stream_value(scanned(tmp_path, data), aope.Question(MDP.starts, MDP.policy, replace(FACTS, norm_bound=None)))

@@ -333,6 +333,11 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     sums = aope.partial_statistic(data, question)
     aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent)
     aope.bound_sums(sums, question, data, "azuma", 0.1)
+    scan.after(3)
+    try:
+        aope.stream_value(scan, asked, "azuma", 0.1, within=0.2, neural=False)
+    except aope.InvalidInput:  # so few rows choose nothing
+        pass
     aope.save_starts(mdp.starts, folder / "starts.parquet")
     aope.load_starts(folder / "starts.parquet")
 

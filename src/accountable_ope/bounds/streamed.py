@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ..arguments import checked
-from ..classes.ranges import residual_range
 from ..errors import InvalidInput
 from ..io.scanning import TransitionScan
 from ..kernels.products import Progress
-from ..problem.contradictions import check_data
 from ..problem.fingerprint import Fingerprint
 from ..problem.logged_starts import Sightings, continuous
-from ..problem.problem import Problem
+from ..problem.problem import Question
 from ..problem.transitions import Transitions
 from ..radii.accounting import DeltaSplit, split_delta
-from ..radii.cut import CutQuestion, CutRun, begin_cut
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.earlier_rows import block_edges
-from ..radii.no_cut import NoCut, why_no_cut
+from ..radii.no_cut import NoCut
 from ..radii.passed_rows import PassedRows
-from ..radii.registry import DEFAULT_RADIUS, KERNEL_SHARE, Approach, RadiusRule, radius_rule
-from ..statistics.bellman import BellmanSystem, bellman_system
-from ..statistics.estimates import QColumns, q_columns
+from ..radii.registry import DEFAULT_RADIUS, Approach, RadiusRule, radius_rule
+from ..statistics.bellman import bellman_system
+from ..statistics.estimates import q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import StreamQuestion, located_columns, locating
+from ..statistics.streaming import StreamQuestion, located_columns
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
 from .interval import Interval
+from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
-from .streamed_rows import StreamedRows
+from .streamed_rows import StreamedRows, streamed_interval
 from .unfit import refuse_unfit
 
 HEAD = 20_000
@@ -103,38 +101,61 @@ def bound_stream(
     (3000, True, True)
     """
     rule = radius_rule(radius)
-    whole(memory, "memory", least=0)
-    _refuse(question, rule)
+    refuse_unstreamed(question.question, rule)
     split = split_delta(probability_level(delta), start_is_exact=question.question.starts.exact)
-    log = _Log.of(scan, question, rule, split)
-    keep = memory // (8 * (log.first.dimension + 3))
-    passing = StreamPass(log.question, log.first, scan.rows, log.run, keep)
-    name, sightings = Fingerprint(), Sightings(question.question.starts.states, continuous=continuous(log.problem.data))
+    return streamed_interval(pass_over(scan, [question], rule, split, memory=memory, progress=progress), rule, split)
+
+
+def pass_over(
+    scan: TransitionScan,
+    questions: Sequence[StreamQuestion],
+    rule: RadiusRule,
+    split: DeltaSplit,
+    *,
+    chosen: Choice = BEFORE_THE_DATA,
+    memory: int = MEMORY,
+    progress: Progress | None = None,
+) -> tuple[StreamedRows, ...]:
+    """One pass for several classes; questions: alike but for the class."""
+    whole(memory, "memory", least=0)
+    most = max(len(each.subject.objective) for each in questions)
+    head = first_rows_of(scan, max(HEAD, *block_edges(scan.rows, most)[:1]))
+    logs = [LogBegun.of(scan, head, each, rule, split, chosen) for each in questions]
+    passing = [
+        StreamPass(log.question, log.first, scan.rows, log.run, memory // (8 * len(logs) * (log.first.dimension + 3)))
+        for log in logs
+    ]
+    starts = questions[0].question.starts
+    name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
     left_out, at = 0, 0
     for batch in scan:
-        log.refuse_new_end(scan, at, batch)
-        passing.take(located_columns(scan, at, batch, log.question))
+        logs[0].refuse_new_end(scan, at, batch)
+        for log, each in zip(logs, passing, strict=True):
+            each.take(located_columns(scan, at, batch, log.question))
         batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
         sightings.add(batch)
         left_out = max(left_out, batch.left_out)
         at += len(batch)
         if progress is not None:
             progress(at / scan.rows)
-    passed = passing.done()
-    tested = len(log.first.target)
-    streamed = StreamedRows(
-        problem=log.problem,
-        question=log.question,
-        sums=passed.sums,
-        system=passed.system,
-        passed=passed.rows,
-        record=DataRecord(scan.rows, name.hexdigest(), question.question.starts.sha256),
-        examiner=Examiner(question.kernel, log.first, tested if tested < scan.rows else None),
-        no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
-        anchor=log.anchor,
-        left_out=left_out,
+    record, tested = DataRecord(scan.rows, name.hexdigest(), starts.sha256), len(head)
+    found = [each.done() for each in passing]
+    return tuple(
+        StreamedRows(
+            problem=log.problem,
+            question=log.question,
+            sums=passed.sums,
+            system=passed.system,
+            passed=passed.rows,
+            record=record,
+            examiner=Examiner(log.question.kernel, log.first, tested if tested < scan.rows else None),
+            no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
+            anchor=log.anchor,
+            left_out=left_out,
+            chosen=chosen,
+        )
+        for log, passed in zip(logs, found, strict=True)
     )
-    return streamed.interval(rule, split)
 
 
 @checked
@@ -184,7 +205,7 @@ def bound_sums(
     True
     """
     rule = radius_rule(radius)
-    _refuse(question, rule)
+    refuse_unstreamed(question.question, rule)
     question.subject.refuse_other(sums.subject)
     problem = question.question.on(part)
     facts = problem.assumptions
@@ -205,15 +226,16 @@ def bound_sums(
         no_cut=NoCut.SUMS,
         anchor=anchor,
     )
-    return streamed.interval(rule, split_delta(probability_level(delta), start_is_exact=problem.start_is_exact))
+    split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
+    return streamed_interval([streamed], rule, split)
 
 
-def _refuse(question: StreamQuestion, rule: RadiusRule) -> None:
+def refuse_unstreamed(question: Question, rule: RadiusRule) -> None:
     """Raise where something needs all rows at once."""
-    facts, what = question.question.assumptions, ""
+    facts, what = question.assumptions, ""
     if rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
         what = f"`radius` {rule.name}"
-    elif question.question.knowledge.given:
+    elif question.knowledge.given:
         what = "What is known of single steps (`knowledge`)"
     elif facts.misfit:
         what = "`misfit`"
@@ -221,90 +243,3 @@ def _refuse(question: StreamQuestion, rule: RadiusRule) -> None:
         what = "`horizon`"
     if what:
         raise InvalidInput(f"{what} needs all rows at once: load them with `load_transitions`, or leave it out.")
-
-
-@dataclass(frozen=True, eq=False)
-class _Log:
-    """A log whose first rows are in memory, and what was fixed by them.
-
-    problem:  the question, of the first rows.
-    question: the same for the pass, with what the first rows say of ends of episodes.
-    first:    the system of the first rows.
-    run:      makes weights of the cut.
-    against:  what stands against a cut.
-    anchor:   the estimate at the first rows.
-    """
-
-    problem: Problem
-    question: StreamQuestion
-    first: BellmanSystem
-    run: CutRun | None
-    against: NoCut | None
-    anchor: QColumns | None
-
-    @classmethod
-    def of(cls, scan: TransitionScan, asked: StreamQuestion, rule: RadiusRule, split: DeltaSplit) -> _Log:
-        """Reads the first rows."""
-        edges = block_edges(scan.rows, len(asked.subject.objective))
-        head = _head(scan, max(HEAD, *edges[:1]))
-        with locating(scan, 0, len(head)):
-            check_data(head, asked.part_question.assumptions)
-        problem = asked.question.on(head)
-        refuse_unfit([rule], (asked.function_class,), asked.kernel, problem)
-        facts = replace(asked.question.assumptions, terminates=problem.terminates)
-        question = replace(asked, question=replace(asked.question, assumptions=facts))
-        anchor = None if asked.anchor is None else q_columns(asked.anchor, problem.experience, question.reference)
-        first = bellman_system(problem.experience, asked.function_class, anchor, question.reference)
-        against = why_no_cut(problem, asked.function_class, anchored=asked.anchor is not None, growing=False)
-        if against is NoCut.STARTS and problem.starts.fixed:
-            against = None  # whether they were read off the log, all rows will tell
-        run = None
-        if rule.cut and against is None and edges:
-            residuals = residual_range(
-                asked.function_class,
-                problem.policy,
-                problem.assumptions,
-                problem.ranges,
-                terminates=problem.terminates,
-                anchored=asked.anchor is not None,
-                reference=first.reference,
-            )
-            norm = problem.assumptions.norm_bound
-            if residuals.before_data > 0:
-                share = (1 - KERNEL_SHARE) * split.kernel
-                declared = norm if isinstance(norm, float) else None
-                run = begin_cut(CutQuestion(first, asked.kernel, residuals.unit, share, declared), scan.rows)
-        return cls(problem, question, first, run, against, anchor)
-
-    def refuse_new_end(self, scan: TransitionScan, at: int, batch: Transitions) -> None:
-        """Raise where an episode ends, nothing was declared about that, and the first rows do not show it."""
-        declared = self.problem.assumptions.terminates is not None
-        if not declared and not self.problem.terminates and batch.terminated.any():
-            row = scan.where(at + int(np.argmax(batch.terminated)))
-            raise InvalidInput(
-                f"{scan.name}: {row} is terminated, and none of the first {len(self.problem.data)} rows is. What can be said of "
-                "values depends on that, and must be known before the pass: declare `terminates=True`."
-            )
-
-
-def _head(scan: TransitionScan, rows: int) -> Transitions:
-    """The first rows, whole parts of the log."""
-    parts: list[Transitions] = []
-    have = 0
-    for batch in scan:
-        parts.append(batch)
-        have += len(batch)
-        if have >= rows:
-            break
-    labeled = all(part.episodes is not None for part in parts)
-    recorded = [part.behavior_probability for part in parts if part.behavior_probability is not None]
-    found = Transitions(
-        np.concatenate([part.states for part in parts]),
-        np.concatenate([part.actions for part in parts]),
-        np.concatenate([part.rewards for part in parts]),
-        np.concatenate([part.next_states for part in parts]),
-        np.concatenate([part.terminated for part in parts]),
-        np.concatenate([part.episode_numbers for part in parts]) if labeled else None,
-        np.concatenate(recorded) if len(recorded) == len(parts) else None,
-    )
-    return found if len(found) <= rows else found.rows(slice(0, rows))

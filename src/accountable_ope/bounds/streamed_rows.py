@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..problem.problem import Problem
 from ..radii.accounting import DeltaSplit
 from ..radii.choice import BEFORE_THE_DATA, Choice
+from ..radii.doubts import TestedClass, all_doubted
 from ..radii.no_cut import NoCut
 from ..radii.passed_rows import PassedRows
 from ..radii.registry import RadiusRule
 from ..statistics.bellman import BellmanSystem
 from ..statistics.estimates import QColumns
-from ..statistics.examiner import Examiner
+from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.partial import PartialStatistic
 from ..statistics.streaming import StreamQuestion
 from ..verification.record import DataRecord
-from .ends import class_ends, single_threaded
+from .ends import ClassEnds, class_ends, single_threaded
 from .evaluation import Evaluation
 from .interval import Interval
 from .members import class_member
@@ -61,17 +63,38 @@ class StreamedRows:
     left_out: int = 0
     chosen: Choice = BEFORE_THE_DATA
 
-    def interval(self, rule: RadiusRule, split: DeltaSplit) -> Interval:
-        """Of all rows."""
-        problem, asked, system, rows = self.problem, self.question, self.system, self.record.rows
-        statistic, anchored = self.sums.statistic(), self.anchor is not None
-        member = class_member(problem, asked.kernel, asked.function_class, system, statistic, anchored=anchored)
+    def ends(self, rule: RadiusRule, delta: float) -> ClassEnds:
+        """What the class contributes."""
+        asked, statistic = self.question, self.sums.statistic()
+        anchored = self.anchor is not None
+        member = class_member(self.problem, asked.kernel, asked.function_class, self.system, statistic, anchored=anchored)
         member = replace(member, examiner=self.examiner, no_cut=self.no_cut, passed=self.passed)
         with single_threaded():
-            ends = class_ends(member, rule, split.kernel, rows)
-        classes = (asked.function_class,)
-        evaluation = Evaluation(problem, asked.kernel, classes, (system,), (statistic,), self.anchor, self.chosen)
-        setting = evaluation.setting(rows)
-        facts = replace(setting.circumstances, left_out=self.left_out)
-        setting = replace(setting, data=self.record, circumstances=facts)
-        return replace(evaluation.interval([ends], rule, split, setting), count=rows)
+            return class_ends(member, rule, delta, self.record.rows)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether tests speak against the class, or against its ball; that does not depend on the radius."""
+        norm = self.problem.assumptions.norm_bound
+        tests = ClassTests(self.examiner, norm if isinstance(norm, float) else None)
+        return all_doubted([TestedClass(repr(self.question.function_class), tests.specification, tests.norm)], 0.0)
+
+
+def streamed_interval(classes: Sequence[StreamedRows], rule: RadiusRule, split: DeltaSplit) -> Interval:
+    """The hull of classes of one log."""
+    first = classes[0]
+    problem, asked, rows = first.problem, first.question, first.record.rows
+    evaluation = Evaluation(
+        problem,
+        asked.kernel,
+        tuple(each.question.function_class for each in classes),
+        tuple(each.system for each in classes),
+        tuple(each.sums.statistic() for each in classes),
+        first.anchor,
+        first.chosen,
+    )
+    setting = evaluation.setting(rows)
+    facts = replace(setting.circumstances, left_out=first.left_out)
+    setting = replace(setting, data=first.record, circumstances=facts)
+    ends = [each.ends(rule, split.kernel) for each in classes]
+    return replace(evaluation.interval(ends, rule, split, setting), count=rows)

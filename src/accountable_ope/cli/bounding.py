@@ -165,13 +165,11 @@ def bound(
             "--pointwise": pointwise is not None,
             "--explain": explain,
             "--better-than-logged": decision.better_than_logged,
-            "--choice": first.choice is not None,
-            "--save-choice": first.save_choice is not None,
-            "--within": first.within is not None,
         }
         check_streamed(problem, declared, choice, elsewhere)
         with progress(as_json) as phase:
-            streamed = stream_log(data, problem, declared, choice, radii, phase("reading and bounding"))
+            stages = within_stage(phase, "reading in parts")
+            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages)
             phase("checking")
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from ..bounds.first_answer import STATISTIC
 from ..bounds.interval import Interval
+from ..bounds.stream_answer import stream_value, streamed_kernel
 from ..bounds.streamed import bound_stream
+from ..defaults.choosing import Stages
+from ..defaults.files import load_recipe, save_recipe
 from ..errors import InvalidInput
 from ..io.scanning import TransitionScan, scan_transitions
-from ..kernels.kernel import Gaussian, Kernel, Laplace
-from ..kernels.products import Progress, part_of
-from ..kernels.random_features import RandomFeatureKernel
+from ..kernels.bandwidths import narrowed
+from ..kernels.products import part_of
 from ..problem.problem import Question
 from ..statistics.streaming import StreamQuestion
 from .inputs import named_policy, read_starts
-from .options import ClassOptions, Declarations, ProblemOptions, given
-
-FREQUENCIES = 256
-"""Of the random features that stand for a Gaussian test kernel."""
+from .options import ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, given
+from .output import note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,25 +74,34 @@ def check_streamed(problem: ProblemOptions, declared: Declarations, choice: Clas
 
 
 def stream_log(
-    data: Path, problem: ProblemOptions, declared: Declarations, choice: ClassOptions, radii: Radii, meter: Progress | None
+    data: Path,
+    options: tuple[ProblemOptions, Declarations, ClassOptions],
+    radii: Radii,
+    first: FirstAnswerOptions | None,
+    stages: Stages,
 ) -> Streamed:
-    """One interval per radius, each from one pass over the log."""
+    """One interval per radius, each from one pass over the log; first: the first rows choose class and kernel."""
+    problem, declared, choice = options
     assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
     starts = read_starts(problem.starts, problem)
     policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
     question = Question(starts.starts, policy, declared.assumptions())
-    asked = StreamQuestion(question, choice.fourier.classes()[0], _kernel(choice.test_kernel()))
-    found, names = [], radii.names
+    names = radii.names
+    if first is not None:
+        recipe = None if first.choice is None else load_recipe(first.choice)
+        answers = []
+        for name in names:
+            interval = stream_value(scan, question, name, radii.delta, recipe=recipe, within=first.within, stages=stages)
+            recipe = interval.recipe
+            answers.append(interval)
+        if first.save_choice is not None and recipe is not None:
+            save_recipe(replace(recipe, kernel=narrowed(recipe.kernel, 1.0)), first.save_choice)  # what its features stand for
+            note(f"Choice: {first.save_choice}")
+        return Streamed(scan=scan, intervals=tuple(answers))
+    asked = StreamQuestion(question, choice.fourier.classes()[0], streamed_kernel(choice.test_kernel()))
+    found, meter = [], stages(STATISTIC)
     for index, name in enumerate(names):
         share = part_of(meter, index / len(names), (index + 1) / len(names))
         found.append(bound_stream(scan, asked, name, radii.delta, progress=share))
     return Streamed(scan=scan, intervals=tuple(found))
-
-
-def _kernel(chosen: Kernel) -> Kernel:
-    """Of finite rank: random features in place of a Gaussian kernel."""
-    if isinstance(chosen, Laplace) or not isinstance(chosen, Gaussian):
-        return chosen
-    widths = chosen.bandwidth.tolist()
-    return RandomFeatureKernel(FREQUENCIES, tuple(widths) if isinstance(widths, list) else widths)

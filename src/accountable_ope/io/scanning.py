@@ -54,6 +54,8 @@ class TransitionScan:
         Rows of a part. The last one may have fewer, or one more: no part has a single row.
     columns : FileColumns
         Which columns are read under another name, and which are not used.
+    skipped : int
+        So many first rows of the files are left out; rows and episodes are counted from the first one after them.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class TransitionScan:
     batch_rows: int
     columns: FileColumns
     _reading: LogColumns = field(repr=False)
+    skipped: int = 0
 
     def __repr__(self) -> str:
         return f"TransitionScan({self.name}, {self.rows} rows in {len(self.files)} files, {self.batch_rows} rows at a time)"
@@ -86,7 +89,15 @@ class TransitionScan:
     @property
     def rows(self) -> int:
         """Of the whole log, as the footers of the files say."""
-        return self._ends[-1]
+        return self._ends[-1] - self.skipped
+
+    @checked
+    def after(self, rows: int) -> TransitionScan:
+        """The same log without its first rows, such as those that chose a class."""
+        whole(rows, "rows", least=0)
+        if rows + 2 > self.rows:
+            raise InvalidInput(f"`rows` must leave at least two of {self.rows} rows. Got {rows}.")
+        return replace(self, skipped=self.skipped + rows)
 
     def __len__(self) -> int:
         return self.rows
@@ -109,6 +120,10 @@ class TransitionScan:
         """Where a row of the log is found, rows counted from 0: its number in its file and in the log."""
         if not 0 <= row < self.rows:
             raise InvalidInput(f"`row` must be from 0 to {self.rows - 1}. Got {row}.")
+        return self._place(self.skipped + row)
+
+    def _place(self, row: int) -> str:
+        """Of a row of all files."""
         if len(self.files) == 1:
             return f"row {row}"
         file = bisect_right(self._ends, row)
@@ -117,7 +132,7 @@ class TransitionScan:
     def __iter__(self) -> Iterator[Transitions]:
         numbers: dict[int | str, int] = {}
         like: Transitions | None = None
-        first = 0
+        first = self.skipped
         for table in self._tables():
             source = _PartSource(self, first, table)
             data = read_log(source, self._reading.ignore, self._reading.columns, policy=False, estimate=False).data
@@ -133,10 +148,11 @@ class TransitionScan:
         sizes = iter(self.sizes)
         wanted = next(sizes, 0)
         pieces: list[pa.Table] = []
-        have = 0
+        have, left = 0, self.skipped
         for file in self.files:
             for piece in self._pieces(file):
-                start = 0
+                start = min(left, len(piece))
+                left -= start
                 while start < len(piece):
                     taken = min(len(piece) - start, wanted - have)
                     pieces.append(piece.slice(start, taken))
@@ -216,7 +232,7 @@ class _PartSource:
         """Its number in the file and in the log, with the name of the file where `name` does not say it."""
         row = self.first + index
         if self._file is None or len(self.scan.files) == 1:
-            return self.scan.where(row)
+            return self.scan._place(row)
         before = self.scan._ends[self._file] - self.scan.files[self._file].rows
         return f"row {row - before} (row {row} of the log)"
 
