@@ -201,8 +201,13 @@ def test_a_first_answer_is_that_of_the_rows(tmp_path):
     expected = first_answers(question.on(data), recipe, ["certified"], 0.1)[0]
     assert repr(recipe.features) == repr(choose_recipe(question.on(data), neural=False).features)
     assert recipe.earlier_rows == 1200 and found.count == 4800 and isinstance(recipe.kernel, aope.RandomFeatureKernel)
-    assert found.certificates[0].cut is not None and MDP.value in found
-    assert_same(found, expected)
+    assert found.certificates[0].cut is not None and MDP.value in found and found.check()
+    for mine, theirs in zip(found.certificates, expected.certificates, strict=True):
+        size = np.abs(theirs.statistic.pair_gram).max()
+        np.testing.assert_allclose(mine.statistic.pair_gram, theirs.statistic.pair_gram, rtol=0, atol=1e-10 * size)
+    # The solver stops within a thousandth of the width: other roundings may lead it elsewhere there.
+    np.testing.assert_allclose(ends(found), ends(expected), rtol=0, atol=1e-3 * (expected.upper - expected.lower))
+    assert vars(found.setting) == vars(expected.setting)
     again = aope.stream_value(scan, question, recipe=recipe)
     assert (again.lower, again.upper) == (found.lower, found.upper)
 
