@@ -1,7 +1,6 @@
-import contextlib
-
 """Every public function and constructor, called once on tiny data and recorded, to be called again with hostile arguments."""
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -332,9 +331,9 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     asked = aope.Question(mdp.starts, mdp.policy, facts)
     question = aope.StreamQuestion(asked, mdp.features(), aope.RandomFeatureKernel(4))
     aope.stream_statistic(scan, question, silent).statistic()
-    sums = aope.partial_statistic(data, question)
+    total = aope.partial_statistic(data, question)
     aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent)
-    aope.bound_sums(sums, question, data, "azuma", 0.1)
+    aope.bound_sums(total, question, data, "azuma", 0.1)
     scan.after(3)
     with contextlib.suppress(aope.InvalidInput):  # so few rows choose nothing
         aope.stream_value(scan, asked, "azuma", 0.1, within=0.2, neural=False)
