@@ -90,14 +90,20 @@ def _log_sum(
     s: FloatArray, v: FloatArray, rates: FloatArray, log_weights: FloatArray, cost: FloatArray, goal: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log of the mixture minus its goal, and minus its derivative in v beside its derivative in s."""
-    grown = rates * s[:, None]
-    terms = log_weights + np.logaddexp(grown, -grown) - math.log(2) - cost * v[:, None]
-    top = terms.max(axis=1, keepdims=True)
-    share = np.exp(terms - top)
-    total = share.sum(axis=1)
-    share = share / total[:, None]
-    value = top[:, 0] + np.log(total) - goal
-    return value, (share * rates * np.tanh(grown)).sum(axis=1), (share * cost).sum(axis=1)
+    # exp(l s) is taken out of cosh and sinh; arrays are used again, since making new ones costs more than filling them.
+    sinh = rates * s[:, None]
+    cosh = sinh + log_weights
+    cosh -= cost * v[:, None]
+    top = cosh.max(axis=1)
+    cosh -= top[:, None]
+    np.exp(cosh, out=cosh)
+    sinh *= -2
+    np.expm1(sinh, out=sinh)
+    sinh *= -0.5
+    sinh *= cosh
+    cosh -= sinh
+    total = cosh.sum(axis=1)
+    return top + np.log(total) - goal, (sinh @ rates) / total, (cosh @ cost) / total
 
 
 def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:

@@ -95,21 +95,25 @@ class Mixture:
         if steps.largest == 0:
             return np.zeros(len(variances)), np.zeros(len(variances))
         usable = self.rates * steps.largest < 1
-        slow, slow_weights = self.azuma
-        rates = np.concatenate([self.rates[usable], slow])
+        fast, (slow, slow_weights) = self.rates[usable], self.azuma
+        rates = np.concatenate([fast, slow])
         logs = np.log(np.concatenate([self.weights[usable], slow_weights]))
-        cost = np.append(_psi(self.rates[usable], min(steps.observed, steps.largest)), np.zeros(len(slow)))
+        cost = np.append(_psi(fast, min(steps.observed, steps.largest)), np.zeros(len(slow)))
         logs[len(logs) - len(slow) :] -= slow**2 * steps.squares / 8
         goal, v = math.log(1 / self.delta), variances[:, None]
 
         def excess(s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             x = rates * s[:, None]
-            terms = logs + np.logaddexp(x, -x) - math.log(2) - cost * v
+            terms = logs + x
+            terms -= cost * v
             top = terms.max(axis=1)
-            share = np.exp(terms - top[:, None])
-            total = share.sum(axis=1)
-            share = share / total[:, None]
-            return top + np.log(total) - goal, (share * rates * np.tanh(x)).sum(axis=1), (share * cost).sum(axis=1)
+            terms -= top[:, None]
+            grown = np.exp(terms, out=terms)
+            sinh = np.expm1(np.multiply(x, -2, out=x), out=x)  # cosh x = exp(x) (1 - h), sinh x = exp(x) h, h = (1 - exp(-2x)) / 2
+            sinh *= -0.5 * grown
+            cosh = np.subtract(grown, sinh, out=grown)
+            total = cosh.sum(axis=1)
+            return top + np.log(total) - goal, sinh @ rates / total, cosh @ cost / total
 
         s = ((goal + math.log(2) - logs + cost * v) / rates).min(axis=1)  # one rate alone: beyond the root
         for _ in range(100):
