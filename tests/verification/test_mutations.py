@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from zlib import crc32
 
 import pytest
 
 from accountable_ope.bounds import Interval
 from accountable_ope.programs.proofs import Round
-from accountable_ope.verification import theorems
 from every_result import RESULTS, result
 from mutations import mutations
 
@@ -39,22 +38,7 @@ SURVIVES = {
 SIDES = ("lower", "upper")
 
 
-@pytest.fixture(autouse=True)
-def _tables_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verifier tabulates envelopes: a pure function of a few numbers, most of them the same in every forgery."""
-    monkeypatch.setattr(theorems.Squared, "of", tabulated)
-
-
-def tabulated(envelope: theorems.Envelope, steps: theorems.Steps, largest: float) -> theorems.Squared:
-    numbers = tuple(getattr(envelope, field.name) for field in fields(envelope))
-    key = (type(envelope), numbers, steps, largest)
-    if key not in TABLES:
-        TABLES[key] = MAKE_TABLE(envelope, steps, largest)
-    return TABLES[key]
-
-
-TABLES: dict[object, theorems.Squared] = {}
-MAKE_TABLE = theorems.Squared.of
+pytestmark = pytest.mark.usefixtures("tables_once")
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -109,7 +109,9 @@ class Mixture:
             top = terms.max(axis=1)
             terms -= top[:, None]
             grown = np.exp(terms, out=terms)
-            sinh = np.expm1(np.multiply(x, -2, out=x), out=x)  # cosh x = exp(x) (1 - h), sinh x = exp(x) h, h = (1 - exp(-2x)) / 2
+            sinh = np.expm1(
+                np.multiply(x, -2, out=x), out=x
+            )  # cosh x = exp(x) (1 - h), sinh x = exp(x) h, h = (1 - exp(-2x)) / 2
             sinh *= -0.5 * grown
             cosh = np.subtract(grown, sinh, out=grown)
             total = cosh.sum(axis=1)
