@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -103,17 +104,14 @@ class Mixture:
         goal, v = math.log(1 / self.delta), variances[:, None]
 
         def excess(s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            # cosh x = exp(x) (1 - h) and sinh x = exp(x) h for h = (1 - exp(-2x)) / 2
             x = rates * s[:, None]
-            terms = logs + x
-            terms -= cost * v
+            terms = logs + x - cost * v
             top = terms.max(axis=1)
             terms -= top[:, None]
             grown = np.exp(terms, out=terms)
-            sinh = np.expm1(
-                np.multiply(x, -2, out=x), out=x
-            )  # cosh x = exp(x) (1 - h), sinh x = exp(x) h, h = (1 - exp(-2x)) / 2
-            sinh *= -0.5 * grown
-            cosh = np.subtract(grown, sinh, out=grown)
+            sinh = -0.5 * np.expm1(-2 * x) * grown
+            cosh = grown - sinh
             total = cosh.sum(axis=1)
             return top + np.log(total) - goal, sinh @ rates / total, cosh @ cost / total
 
@@ -173,8 +171,13 @@ class Squared:
         U is concave, so between two points of the grid it lies below its tangent at the left one; the square of that line less
         rate V is convex, so it is largest at an end.
         """
-        tangent = (self.u[:-1] + self.slope[:-1] * np.diff(self.grid)) ** 2 - rate * self.grid[1:]
-        return max(float((self.u**2 - rate * self.grid).max()), float(tangent.max(initial=-math.inf)), 0.0)
+        fallen, (squares, tangents) = rate * self.grid, self._squares
+        return max(float((squares - fallen).max()), float((tangents - fallen[1:]).max(initial=-math.inf)), 0.0)
+
+    @cached_property
+    def _squares(self) -> tuple[FloatArray, FloatArray]:
+        """U^2 at the points of the grid, and the squared tangent of each at the next."""
+        return self.u**2, (self.u[:-1] + self.slope[:-1] * np.diff(self.grid)) ** 2
 
 
 def azuma(n: int, width: float, supremum: float, delta: float) -> float:
