@@ -4,10 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# One test process per core: threads of BLAS within them would only wait for each other.
-ALONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := -m pytest -n auto --dist worksteal
-
 .PHONY: demo test test-fast test-lowest lint format types pictures bench trust clean
 
 demo: $(VENV)/.core
@@ -15,18 +11,18 @@ demo: $(VENV)/.core
 
 # Everything that CI runs.
 test: $(VENV)/.test
-	$(ALONE) $(BIN)/python $(PYTEST) --durations=20
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 # Units and a few seeds of each kind; no statistics over many data sets, figures, training or pages.
 test-fast: $(VENV)/.test
-	$(ALONE) $(BIN)/python $(PYTEST) -m "not slow and not docs"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not docs"
 
 # The same with the lowest versions that pyproject.toml declares, in an environment of its own.
 test-lowest: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-lowest
 	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable ".[test]"
-	$(ALONE) .venv-lowest/bin/python $(PYTEST) -m "not slow and not docs"
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not slow and not docs"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .

@@ -4,11 +4,15 @@ Hypothesis draws the same examples every time, so that a failure is a change of 
 runs everything; `make test-fast` leaves out what is marked `slow` or `docs`, here or beside the test.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+for library in ("OMP", "OPENBLAS", "MKL"):  # before NumPy is imported; a process per core: more threads only wait for each other
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
