@@ -90,20 +90,21 @@ def _log_sum(
     s: FloatArray, v: FloatArray, rates: FloatArray, log_weights: FloatArray, cost: FloatArray, goal: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log of the mixture minus its goal, and minus its derivative in v beside its derivative in s."""
-    # exp(l s) is taken out of cosh and sinh; arrays are used again, since making new ones costs more than filling them.
-    sinh = rates * s[:, None]
-    cosh = sinh + log_weights
-    cosh -= cost * v[:, None]
-    top = cosh.max(axis=1)
-    cosh -= top[:, None]
-    np.exp(cosh, out=cosh)
-    sinh *= -2
-    np.expm1(sinh, out=sinh)
-    sinh *= -0.5
-    sinh *= cosh
-    cosh -= sinh
-    total = cosh.sum(axis=1)
-    return top + np.log(total) - goal, (sinh @ rates) / total, (cosh @ cost) / total
+    # Arrays are used again: making new ones would take longer than filling them.
+    grown = rates * s[:, None]
+    terms = np.logaddexp(grown, -grown)
+    terms += log_weights
+    terms -= math.log(2)
+    terms -= cost * v[:, None]
+    top = terms.max(axis=1, keepdims=True)
+    terms -= top
+    share = np.exp(terms, out=terms)
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    value, in_v = top[:, 0] + np.log(total) - goal, (share * cost).sum(axis=1)
+    share *= rates
+    share *= np.tanh(grown, out=grown)
+    return value, share.sum(axis=1), in_v
 
 
 def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:
