@@ -4,10 +4,15 @@ Hypothesis draws the same examples every time, so that a failure is a change of 
 runs everything; `make test-fast` leaves out what is marked `slow` or `docs`, here or beside the test.
 """
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+for library in ("OMP", "OPENBLAS", "MKL"):  # before NumPy is imported; a process per core: more threads only wait for each other
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
@@ -120,3 +125,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         seed = item.callspec.params.get("seed") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
         if name.startswith(SLOW) or (isinstance(seed, int) and seed >= SEEDS):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def tables_once() -> Iterator[None]:
+    """The verifier makes each of its tables once: for tests that prove forgeries of one result again and again."""
+    from tables import tables_are_kept
+
+    with tables_are_kept():
+        yield

@@ -198,6 +198,8 @@ def _instance(hint: Any) -> Wanted:
 
 
 def _is_number(value: Any) -> bool:
+    if type(value) is float:  # most are, and asking an abstract class takes long
+        return True
     if isinstance(value, Integral):
         return not isinstance(value, bool | np.bool_) and abs(int(value)) < LARGEST_WHOLE
     return isinstance(value, Real)

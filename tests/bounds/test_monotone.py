@@ -41,9 +41,17 @@ class Study:
         """Rates and weights, fixed for the true assumptions."""
         return self.evaluation.plans()
 
+    @cached_property
+    def known(self) -> dict[tuple[float, bool, aope.Assumptions], aope.Interval]:
+        """Intervals that were computed: ladders have rungs in common."""
+        return {}
+
     def bound(self, delta: float = 0.1, fixed: bool = False, **changes: object) -> aope.Interval:
-        evaluation = self.evaluation.assuming(replace(self.facts, **changes))
-        return evaluation.bound(delta=delta, plans=self.plans if fixed else None)
+        facts = replace(self.facts, **changes)
+        key = (delta, fixed, facts)
+        if key not in self.known:
+            self.known[key] = self.evaluation.assuming(facts).bound(delta=delta, plans=self.plans if fixed else None)
+        return self.known[key]
 
 
 def planted(seed: int, trajectories: int, bernoulli: bool) -> Study:

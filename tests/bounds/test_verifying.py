@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -71,6 +72,7 @@ def test_a_log_that_grew():
     assert aope.verify(report.interval, **given()).valid
 
 
+@cache
 def record() -> aope.verification.Record:
     return aope.bound_value(PROBLEM, features=FEATURES, kernel=KERNEL).record()
 

@@ -6,6 +6,7 @@ design; tests/golden/test_golden.py computes them again.
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -245,6 +246,7 @@ for _radius in ("certified", "azuma-anytime"):
             return found
 
 
+@cache
 def studied(radius="certified"):
     family, problem = problem_of("planted-60", 400)
     return aope.study(problem, kernel=family.kernel, features=family.features, radius=radius)

@@ -3,6 +3,9 @@
 import hashlib
 import json
 import math
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -50,7 +53,21 @@ GOOD = {
 
 
 def write_files(folder):
-    """A log with its policy in columns, start states, and a module."""
+    """A log with its policy in columns, start states, a module, and a certificate."""
+    for name, content in good_files().items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@cache
+def good_files():
+    """Name -> content of these files, made once."""
+    with TemporaryDirectory() as place:
+        make_files(Path(place))
+        return {path.name: path.read_bytes() for path in Path(place).iterdir()}
+
+
+def make_files(folder):
     data = MDP.sample(np.random.default_rng(0), trajectories=4, length=5)
     states = np.concatenate([data.states, data.next_states, MDP.starts.states])
     probabilities = np.column_stack([branch.weights for branch in MDP.policy.branches(states)])
@@ -62,7 +79,6 @@ def write_files(folder):
     facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=3.0, reward_noise=False)
     asked = aope.Problem(data, MDP.starts, table, facts)
     aope.bound_value(asked, features=aope.RandomFourier(3, seed=1), kernel=aope.Gaussian(1.0)).save(folder / "certificate.json")
-    return folder
 
 
 def bytes_of(folder):

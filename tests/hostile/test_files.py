@@ -241,6 +241,7 @@ def with_entry(document, path, value):
     return copy
 
 
+@pytest.mark.usefixtures("tables_once")
 @pytest.mark.parametrize("part", range(4))
 def test_hostile_certificates(folder, part):
     """Every entry of a certificate file, replaced by what it cannot be: refused or not proved, never a traceback."""

@@ -87,7 +87,7 @@ def test_a_run_ends_with_its_workers(tmp_path, words, how):
 
 @pytest.mark.parametrize("how", ["Ctrl-C"])
 def test_what_was_interrupted_is_resumed_with_the_same_result(tmp_path, how):
-    words = [*COVERAGE, "--trials", "24"]
+    words = [*COVERAGE, "--trials", "12"]
     run = start([*words, "--workers", "2", "--out", "kept"], tmp_path)
     wait_until(lambda: run.poll() is not None or kept_parts(tmp_path / "kept"), 120)
     if run.poll() is None:

@@ -198,7 +198,7 @@ def test_bounded_weights_are_smaller_than_fitted_ones():
 
 def test_offered_weights_are_taken_where_they_know_more():
     """A bandit with many cells, two coins, few rows per cell: the ratios of probabilities are known, and fits are poor."""
-    rng, cells, n = np.random.default_rng(3), 60, 1500
+    rng, cells, n = np.random.default_rng(3), 30, 750
     probabilities = np.where(np.arange(2) == 0, 0.15, 0.85) * np.ones((cells, 2))
     states, actions = rng.integers(0, cells, n), (rng.uniform(size=n) < 0.85).astype(int)
     policy = aope.DiscretePolicy(lambda s: np.tile([0.8, 0.2], (len(s), 1)), actions=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -47,13 +48,19 @@ from .observed import observed_steps_hold
 from .terms import Terms
 
 
+@cache
+def _installed() -> str:
+    """The version of this package, which is looked up in files."""
+    return version("accountable-ope")
+
+
 def record_of(interval: Interval) -> Record:
     """The certificate of an interval."""
     setting, radius, split = interval.setting, interval.radius, interval.split
     return Record(
         format=FORMAT,
         version=VERSION,
-        package=version("accountable-ope"),
+        package=_installed(),
         estimand=interval.estimand,
         data=setting.data,
         kernel=setting.kernel,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -31,6 +32,9 @@ ROOM = 4.0
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
+
+BLOCK = 8192
+"""Points that are looked at together, few enough to stay in the cache of a processor."""
 
 ALL_PAIRS = 1200
 """Up to this many points the farthest pair is found by looking at all of them."""
@@ -116,13 +120,14 @@ class ResidualRange:
         """The range over all theta that lie in every one of the ellipsoids and have at most this norm."""
         if self.points is None or self.center is None:
             return self.over_ball(norm_bound)
-        up, down = self._reaches(ellipsoids, self.points)
+        blocks = np.split(self.points, range(BLOCK, len(self.points), BLOCK))
+        above, below = np.max([[side.max() for side in self._reaches(ellipsoids, block)] for block in blocks], axis=0)
         pad = self.slack * norm_bound
         if self._needs_level:
             low, high = self.ranges.value
             pad += self.rest_span
-            return self._width(low=max(low, -float(down.max()) - pad), high=min(high, float(up.max()) + pad))
-        span = float(up.max()) + float(down.max()) + self.rest_span
+            return self._width(low=max(low, -float(below) - pad), high=min(high, float(above) + pad))
+        span = float(above) + float(below) + self.rest_span
         return min(self._width(span=span + 2 * pad), self.over_ball(norm_bound))
 
     def extremes(self, ellipsoids: Sequence[Ellipsoid]) -> tuple[FloatArray, ...]:
@@ -136,7 +141,8 @@ class ResidualRange:
 
     def _reaches(self, ellipsoids: Sequence[Ellipsoid], points: FloatArray) -> tuple[FloatArray, FloatArray]:
         reaches = [ellipsoid.reach(points, self._middle()) for ellipsoid in ellipsoids]
-        return np.min([up for up, _ in reaches], axis=0), np.min([down for _, down in reaches], axis=0)
+        up, down = zip(*reaches, strict=True)
+        return reduce(np.minimum, up), reduce(np.minimum, down)
 
     def _middle(self) -> FloatArray:
         """From where spans are measured: 0 where the values themselves count."""

@@ -237,13 +237,13 @@ def imported_torch() -> Any:
 @contextmanager
 def quiet(torch: Any) -> Iterator[None]:
     """One thread, deterministic algorithms, gradients on; all put back, with the random state, when training ends."""
-    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")  # `use_deterministic_algorithms` does the same, and imports a compiler first
     try:
         # Nothing here draws from torch's generator; the fork keeps that true of whatever a version of torch does.
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic)
+        torch.set_deterministic_debug_mode(before)

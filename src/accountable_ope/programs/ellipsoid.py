@@ -31,9 +31,10 @@ class Ellipsoid:
 
         inverse, _ = dtrtri(self.factor, lower=1)
         inverse, center = inverse[:, : points.shape[1]], self.center[: points.shape[1]]
-        turned = points @ inverse.T
-        turned -= inverse @ middle
-        length = self.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        turned = inverse @ points.T
+        turned -= (inverse @ middle)[:, None]
+        turned *= turned
+        length = self.radius * np.sqrt(turned.sum(axis=0))
         along = points @ center - middle @ center
         return length + along, length - along
 

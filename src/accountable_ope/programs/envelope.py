@@ -81,7 +81,8 @@ class SquaredEnvelope:
             [np.geomspace(max(1e-9 * largest, 1e-300), max(largest, 1e-300), GRID), np.linspace(0.0, largest, GRID)]
         )
         self._v = np.unique(spread) if largest > 0 else np.zeros(1)
-        self._u, self._slope = envelope.bound(steps, self._v)
+        self._u, slope = envelope.bound(steps, self._v)
+        self._squares, self._tangents = self._u**2, (self._u[:-1] + slope[:-1] * np.diff(self._v)) ** 2
 
     def at(self, rate: float) -> AffineBound:
         """The affine bound with this rate: p = max_V U^2 - q V, never below the true maximum.
@@ -89,8 +90,8 @@ class SquaredEnvelope:
         Between two points U lies below its tangent at the left one, and the square of the tangent minus q V is convex, so it is
         largest at an end.
         """
-        here = self._u**2 - rate * self._v
-        there = (self._u[:-1] + self._slope[:-1] * np.diff(self._v)) ** 2 - rate * self._v[1:]
+        falling = rate * self._v
+        here, there = self._squares - falling, self._tangents - falling[1:]
         return AffineBound(max(float(here.max()), float(there.max(initial=-math.inf)), 0.0), rate)
 
     def touching(self, variance: float) -> AffineBound:

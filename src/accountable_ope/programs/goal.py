@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -72,6 +73,17 @@ class Setting:
         rows = None if boxes is None else boxes.known(known.residual_bound, feasible.hidden, known.round)
         return cls(feasible, feasible.squares(known), inside, enough, rows)
 
+    @cached_property
+    def first_rates(self) -> tuple[FloatArray, ...]:
+        """Where every goal of the round begins, one array per evidence."""
+        pairs = zip(self.feasible.evidence, self.squares, strict=True)
+        return tuple(_first_rates(evidence, squared, self.inside, self.feasible.joint) for evidence, squared in pairs)
+
+    @cached_property
+    def first_constraints(self) -> tuple[Constraint, ...]:
+        """The constraints at these rates."""
+        return self.feasible.constraints(self.squares, self.first_rates, self.boxes)
+
 
 def solve_goal(
     goal: Quadratic, setting: Setting, gap: float = 1e-6, absolute_gap: float = 0.0, hint: Solved | None = None
@@ -83,12 +95,11 @@ def solve_goal(
     feasible, rows = setting.feasible, None if setting.rows is None else setting.rows.rows
     absolute_gap = max(absolute_gap, setting.enough) if setting.rows is not None else absolute_gap
     beyond = _impossible(goal, setting)
-    pairs = zip(feasible.evidence, setting.squares, strict=True)
-    choices = [_first_rates(evidence, squared, setting.inside, feasible.joint) for evidence, squared in pairs]
+    choices: Sequence[FloatArray] = setting.first_rates
     start: FloatArray | None = None
     best: Solved | None = None
     for attempt in range(REFINEMENTS if feasible.joint else 2):
-        constraints = feasible.constraints(setting.squares, choices, setting.boxes)
+        constraints = feasible.constraints(setting.squares, choices, setting.boxes) if attempt else setting.first_constraints
         if start is None:
             start, index = _first_start(goal, constraints, setting, choices, hint)
         wanted = gap if attempt else max(gap, 1e-3)

@@ -53,14 +53,14 @@ class Stack:
             np.array([q.A for q in quadratics]),
             np.array([q.a for q in quadratics]),
             np.array([q.a0 for q in quadratics]) - limits,
-            np.array([np.append(A, a) for A, a, _ in absolute]),
+            np.array([np.concatenate((A.ravel(), a)) for A, a, _ in absolute]),
             np.array([a0 for *_, a0 in absolute]) + np.abs(limits),
         )
 
     def total(self, multipliers: FloatArray, rows: ActiveRows | None = None) -> Total:
         """The objective plus the sum of multiplier times constraint, and of multiplier times row, those of rows last."""
         terms, m = len(self.constants) - 1, self.vectors.shape[1]
-        weights = np.append(1.0, multipliers[:terms])
+        weights = np.concatenate(([1.0], multipliers[:terms]))
         used = weights != 0  # what does not count may have a limit that is not finite
         H = (weights @ self.matrices.reshape(terms + 1, m * m)).reshape(m, m)
         h = weights @ self.vectors

@@ -90,14 +90,21 @@ def _log_sum(
     s: FloatArray, v: FloatArray, rates: FloatArray, log_weights: FloatArray, cost: FloatArray, goal: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log of the mixture minus its goal, and minus its derivative in v beside its derivative in s."""
+    # Arrays are used again: making new ones would take longer than filling them.
     grown = rates * s[:, None]
-    terms = log_weights + np.logaddexp(grown, -grown) - math.log(2) - cost * v[:, None]
+    terms = np.logaddexp(grown, -grown)
+    terms += log_weights
+    terms -= math.log(2)
+    terms -= cost * v[:, None]
     top = terms.max(axis=1, keepdims=True)
-    share = np.exp(terms - top)
+    terms -= top
+    share = np.exp(terms, out=terms)
     total = share.sum(axis=1)
-    share = share / total[:, None]
-    value = top[:, 0] + np.log(total) - goal
-    return value, (share * rates * np.tanh(grown)).sum(axis=1), (share * cost).sum(axis=1)
+    share /= total[:, None]
+    value, in_v = top[:, 0] + np.log(total) - goal, (share * cost).sum(axis=1)
+    share *= rates
+    share *= np.tanh(grown, out=grown)
+    return value, share.sum(axis=1), in_v
 
 
 def rate_mixture(step_range: float, planned: int, delta: float, count: int = 64) -> RateMixture:

@@ -20,6 +20,9 @@ CONDITION = 1e-9
 ROOM = 4.0
 """A one-step range moves rates once it is so many times below what else was known."""
 
+BLOCK = 8192
+"""Points that are looked at together, few enough to stay in the cache of a processor."""
+
 UNDECLARED = 1e4
 """Where no norm bound is declared, ||Q|| is taken to be at most so many times the largest value."""
 
@@ -117,14 +120,19 @@ class Widths:
         if points is None or center is None:
             return self.over_ball(norm)
         middle = np.zeros_like(center) if self._levels else center
-        up, down = np.full(len(points), math.inf), np.full(len(points), math.inf)
-        for each in ellipsoids:
-            away, k = points - middle, points.shape[1]  # the norm of what is unseen is no coordinate of a point
-            turned = away @ np.linalg.inv(each.factor)[:, :k].T
-            length, along = each.radius * np.sqrt(np.einsum("ij,ij->i", turned, turned)), away @ each.center[:k]
-            up, down = np.minimum(up, along + length), np.minimum(down, length - along)
+        k = points.shape[1]  # the norm of what is unseen is no coordinate of a point
+        around = [(np.linalg.inv(each.factor)[:, :k], each.center[:k], each.radius) for each in ellipsoids]
+        ups, downs = [], []
+        for start in range(0, len(points), BLOCK):
+            away = np.ascontiguousarray((points[start : start + BLOCK] - middle).T)
+            up = down = np.full(away.shape[1], math.inf)
+            for inverse, c, radius in around:
+                length, along = radius * np.sqrt(((inverse @ away) ** 2).sum(axis=0)), c @ away
+                up, down = np.minimum(up, along + length), np.minimum(down, length - along)
+            ups.append(up.max())
+            downs.append(down.max())
         pad, rest = self.cover.slack * norm, self._rest_span
-        highest, lowest = float(up.max()) + pad, -float(down.max()) - pad
+        highest, lowest = float(np.max(ups)) + pad, -float(np.max(downs)) - pad
         if self._levels:
             low, high = self.ranges.value
             return self._width(low=max(low, lowest - rest), high=min(high, highest + rest))

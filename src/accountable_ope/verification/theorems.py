@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -95,21 +96,24 @@ class Mixture:
         if steps.largest == 0:
             return np.zeros(len(variances)), np.zeros(len(variances))
         usable = self.rates * steps.largest < 1
-        slow, slow_weights = self.azuma
-        rates = np.concatenate([self.rates[usable], slow])
+        fast, (slow, slow_weights) = self.rates[usable], self.azuma
+        rates = np.concatenate([fast, slow])
         logs = np.log(np.concatenate([self.weights[usable], slow_weights]))
-        cost = np.append(_psi(self.rates[usable], min(steps.observed, steps.largest)), np.zeros(len(slow)))
+        cost = np.append(_psi(fast, min(steps.observed, steps.largest)), np.zeros(len(slow)))
         logs[len(logs) - len(slow) :] -= slow**2 * steps.squares / 8
         goal, v = math.log(1 / self.delta), variances[:, None]
 
         def excess(s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            # cosh x = exp(x) (1 - h) and sinh x = exp(x) h for h = (1 - exp(-2x)) / 2
             x = rates * s[:, None]
-            terms = logs + np.logaddexp(x, -x) - math.log(2) - cost * v
+            terms = logs + x - cost * v
             top = terms.max(axis=1)
-            share = np.exp(terms - top[:, None])
-            total = share.sum(axis=1)
-            share = share / total[:, None]
-            return top + np.log(total) - goal, (share * rates * np.tanh(x)).sum(axis=1), (share * cost).sum(axis=1)
+            terms -= top[:, None]
+            grown = np.exp(terms, out=terms)
+            sinh = -0.5 * np.expm1(-2 * x) * grown
+            cosh = grown - sinh
+            total = cosh.sum(axis=1)
+            return top + np.log(total) - goal, sinh @ rates / total, cosh @ cost / total
 
         s = ((goal + math.log(2) - logs + cost * v) / rates).min(axis=1)  # one rate alone: beyond the root
         for _ in range(100):
@@ -167,8 +171,13 @@ class Squared:
         U is concave, so between two points of the grid it lies below its tangent at the left one; the square of that line less
         rate V is convex, so it is largest at an end.
         """
-        tangent = (self.u[:-1] + self.slope[:-1] * np.diff(self.grid)) ** 2 - rate * self.grid[1:]
-        return max(float((self.u**2 - rate * self.grid).max()), float(tangent.max(initial=-math.inf)), 0.0)
+        fallen, (squares, tangents) = rate * self.grid, self._squares
+        return max(float((squares - fallen).max()), float((tangents - fallen[1:]).max(initial=-math.inf)), 0.0)
+
+    @cached_property
+    def _squares(self) -> tuple[FloatArray, FloatArray]:
+        """U^2 at the points of the grid, and the squared tangent of each at the next."""
+        return self.u**2, (self.u[:-1] + self.slope[:-1] * np.diff(self.grid)) ** 2
 
 
 def azuma(n: int, width: float, supremum: float, delta: float) -> float:
