@@ -71,7 +71,7 @@ def _matters(constraints: Sequence[Constraint], multipliers: FloatArray, size: f
     """Whether rounding of the constraints times their multipliers may be a share of a number of this size."""
     terms = zip(constraints, multipliers.tolist(), strict=True)
     weighted = sum(alpha * (abs(each.quadratic.a0) + abs(each.limit)) for each, alpha in terms)
-    return (STEPS + max(len(each.quadratic.a) for each in constraints)) * UNIT * weighted > 0.01 * ALIKE * size
+    return bool((STEPS + max(len(each.quadratic.a) for each in constraints)) * UNIT * weighted > 0.01 * ALIKE * size)
 
 
 def _bounds(constraints: Sequence[Constraint]) -> list[Bound]:
