@@ -169,6 +169,35 @@ def test_any_batches_give_the_same_interval(cuts):
     assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-10)
 
 
+@pytest.mark.parametrize("shift", [-1e6, 1e6])
+@pytest.mark.parametrize("radius", ["azuma-anytime", "certified"])
+def test_a_constant_in_the_rewards_is_one_in_the_value(radius, shift, tmp_path):
+    """Values are counted from the middle of their range, as `evaluate` does: far from 0 no width is lost."""
+
+    def shown(constant):
+        data = aope.Transitions(DATA.states, DATA.actions, constant + DATA.rewards, DATA.next_states)
+        facts = dataclasses.replace(FACTS, reward_range=(constant, constant + 1))
+        monitor = new_monitor(radius, facts=facts)
+        first, second = batches(data, 300)
+        monitor.update(first)
+        monitor.save(tmp_path / "state.npz")
+        loaded = load_monitor(tmp_path / "state.npz", radius=radius, assumptions=facts)
+        return monitor.update(second), loaded.update(second), monitor
+
+    (near, _, _), (far, again, monitor) = shown(0.0), shown(shift)
+    assert near.upper - near.lower < 1.1  # of 2.5 that are declared
+    assert [0.4 * (far.upper - far.lower)] == pytest.approx([0.4 * (near.upper - near.lower)], abs=1e-3)
+    assert [far.lower - shift / 0.4, far.upper - shift / 0.4] == pytest.approx([near.lower, near.upper], abs=1e-3)
+    assert (again.lower, again.upper) == (far.lower, far.upper) and far.interval.check()
+    assert monitor.reference == shift / 0.4 + 1.25
+
+    arrays = dict(np.load(tmp_path / "state.npz"))
+    del arrays["reference"]  # as a file whose sums were counted from 0
+    np.savez(tmp_path / "older.npz", **arrays)
+    with pytest.raises(aope.InvalidInput, match="was made with values counted from 0. Got"):
+        load_monitor(tmp_path / "older.npz", radius=radius, assumptions=monitor.question.assumptions)
+
+
 def test_several_classes_and_ends_of_episodes_and_sampled_starts():
     """Rows that end an episode weigh differently in the value box; a batch may have none, or nothing else."""
     mdp = clinic(discount=0.9)

@@ -110,6 +110,42 @@ def test_an_estimate_known_to_seven_digits_is_not_refuted_by_the_eighth(radius):
         assert radius != "wild" or off.verdict.name == "REJECTED"
 
 
+def test_what_was_allowed_for_rounding_is_said_where_it_counts():
+    """An estimate off by 1e-8 of itself, far from 0: nothing but the allowance keeps it, and text and JSON say so."""
+    options = {"features": aope.RandomFourier(4), "kernel": aope.Gaussian(0.5), "radius": "certified"}
+
+    def asked(shift):
+        paid = paying(chain_problem(reward_range=(0, 2e6)), np.full(200, shift + 5e-4))
+        return paid.assuming(dataclasses.replace(paid.assumptions, reward_range=(shift, shift + 1e-3), norm_bound=None))
+
+    def off(states, actions):
+        return np.full(len(states), 10 * (1e6 + 5e-4) * (1 + 1e-8))
+
+    far = asked(1e6)
+    found = aope.diagnose(off, far, **options)
+    plain = found.radius.total - found.rounding.loss
+    assert found.loss > plain and found.loss <= found.radius.total
+    assert [each.name for each in found.remarks] == ["rounding"]
+    said = found.remarks[0]
+    assert said.parameter("loss") == found.rounding.loss and "seven digits" in said.text
+    document = diagnosis_document(found)
+    assert document["remarks"] == [said.text] and document["allowed_for_rounding"] == found.rounding.loss
+    assert said.text in found._repr_html_().replace("&#x27;", "'")
+    console = Console(file=io.StringIO(), width=400)
+    print_diagnosis(console, found)
+    assert said.text in console.file.getvalue()
+
+    unchanged = aope.correct(off, far, **options)
+    assert unchanged.status.name == "UNCHANGED" and unchanged.loss_before > unchanged.radius.total
+    assert correction_document(unchanged)["remarks"] == [unchanged.remarks[0].text]
+    console = Console(file=io.StringIO(), width=400)
+    print_correction(console, unchanged)
+    assert unchanged.remarks[0].text in console.file.getvalue()
+
+    near = aope.diagnose(lambda states, actions: np.full(len(states), 5e-3), asked(0.0), **options)
+    assert 0 < near.rounding.loss < 1e-6 * near.radius.total and near.remarks == ()
+
+
 EXACT = ("azuma", "certified", "empirical-bernstein")
 
 

@@ -267,7 +267,14 @@ def test_undiscounted_episodes_with_reward_at_the_end():
     assert interval.status is aope.Status.OK
     assert interval.lower <= mdp.value(behavior) <= interval.upper
     assert interval.normalized == (interval.lower, interval.upper)
-    assert "Only the transition that ends an episode pays." in texts(interval.premises)
+    said = {each.name: each.text for each in interval.premises}
+    assert "at discount 1 the value is the mean of that last reward, whenever it comes" in said["terminal-reward"]
+    assert said["values"].endswith("lie in [0, 1], which follows from the rewards, of which an episode pays one.")
+    assert interval.check()  # the verifier derives the same sentences
+    before = aope.Problem(data, mdp.starts(), policy, dataclasses.replace(facts, discount=0.9))
+    said = {each.name: each.text for each in aope.bound_value(before, kernel=aope.Tabular(), features=features).premises}
+    assert said["terminal-reward"] == "Only the transition that ends an episode pays."
+    assert said["values"].endswith("which follows from the rewards and the discount.")
 
 
 def test_continuous_actions_with_a_sampled_policy():

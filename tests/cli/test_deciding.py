@@ -126,8 +126,15 @@ def test_compare_has_a_row_per_policy_and_the_logged_one(folder):
     assert found["delta_each"] == pytest.approx(0.1 / 3) and (folder / "bars.png").stat().st_size > 1000
     for each, table in zip(found["policies"], (np.eye(2)[[0] * 4], np.eye(2)[[1] * 4], np.full((4, 2), 0.5)), strict=True):
         assert each["lower"] <= WORLD.value(table) <= each["upper"]
+        assert each["bet"].startswith(f"{each['name']}: ") and (each["cross_fitted"] is None) == each["logged"]
+    for each in found["policies"][:2]:  # it needs no class, and lies inside of what is proved
+        assert each["lower"] < each["cross_fitted"]["lower"] < each["cross_fitted"]["upper"] < each["upper"]
+        assert each["cross_fitted"]["delta"] == pytest.approx(found["delta_each"])
     text = aope_command(*words, cwd=folder)
-    assert " ".join(text.stdout.split()).startswith(found["verdict"]["sentence"]) and text.returncode == done.returncode == 0
+    said = " ".join(text.stdout.split())
+    assert said.startswith(found["verdict"]["sentence"]) and text.returncode == done.returncode == 0
+    assert "What a practitioner would bet on, for many rows (nothing of it is proved):" in said
+    assert all(each["bet"] in said for each in found["policies"])
     twice = aope_command(*words, "--policy", "two_policies:left", cwd=folder)
     assert twice.returncode == 2 and "different policies" in twice.stderr
 

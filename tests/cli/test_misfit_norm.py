@@ -1,11 +1,14 @@
 """`--misfit-norm` on the command line: a ball for what random features miss, norms around it, and what it does not go with."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.bounds.first_answer import MisfitRKHS, misfit_answers
+from accountable_ope.defaults import choose_recipe, save_recipe
 from accountable_ope.environments import PlantedMDP
 from command import aope_command
 
@@ -80,6 +83,56 @@ def test_a_norm_that_is_too_small_is_refuted_and_the_least_one_is_said(folder):
 def test_the_bandwidth_of_what_is_missed_is_that_of_the_features(folder):
     done = run(folder, "--misfit-norm", 0.5, "--feature-bandwidth", 2.5, "--landmarks", 5, "--radius", "azuma", "--json")
     assert "in the RKHS of Gaussian(bandwidth=2.5)" in " ".join(json.loads(done.stdout)["intervals"][0]["assumed"])
+
+
+def in_units(scale):
+    """The same log with the second column of the state in other units."""
+    units = np.array([1.0, scale])
+    data = MDP.sample(np.random.default_rng(5), trajectories=12, length=50)
+    columns = (data.actions, data.rewards, data.next_states * units, data.terminated, data.episodes)
+    weights = lambda states: np.column_stack([each.weights for each in MDP.policy.branches(states / units)])  # noqa: E731
+    policy = aope.DiscretePolicy(weights, MDP.policy.action_vectors)
+    starts = aope.StartStates(MDP.starts.states * units, MDP.starts.weights)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), reward_noise=False)
+    return aope.Problem(aope.Transitions(data.states * units, *columns), starts, policy, facts)
+
+
+def chosen_answer(problem):
+    recipe = choose_recipe(problem, neural=False, candidates=["cosines"])
+    declared = problem.assuming(replace(problem.assumptions, norm_bound=0.3, misfit_norm=0.05))
+    (found,) = misfit_answers(declared, recipe, MisfitRKHS(12), ["azuma"], 0.1)
+    return found, recipe
+
+
+def test_without_named_features_the_chosen_ones_are_taken_in_any_units(folder):
+    (plain, recipe), (other, _) = chosen_answer(in_units(1.0)), chosen_answer(in_units(1000.0))
+    assert (other.lower, other.upper) == pytest.approx((plain.lower, plain.upper), abs=1e-6)
+    assert plain.check() and MDP.value in plain and plain.upper - plain.lower < 2.4 and plain.count == 450
+    assert plain.recipe.norm_bound == pytest.approx(0.3) and "WhitenedFeatures" in plain.certificates[0].features
+    save_recipe(recipe, folder / "choice.npz")
+    words = ("--norm-bound", 0.3, "--misfit-norm", 0.05, "--landmarks", 12, "--radius", "azuma", "--choice", "choice.npz")
+    named = (*OPTIONS[:8], "--deterministic-reward")
+    done = run(folder, *words, "--json", options=named)
+    result = json.loads(done.stdout)
+    (interval,) = result["intervals"]
+    assert (interval["lower"], interval["upper"]) == pytest.approx((plain.lower, plain.upper), abs=1e-9), done.stderr
+    assert "chosen on the first 150 rows" in " ".join(interval["assumed"]) and result["misfit_norms"] is not None
+    for more, message in (
+        (("--within", 0.2), "--within has no effect with --norm-bound"),
+        (("--features", 4), "--choice is for"),
+    ):
+        done = run(folder, *words, *more, options=named)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_a_table_misses_nothing():
+    problem = in_units(1.0)
+    data = problem.data
+    few = aope.Transitions(np.sign(data.states), data.actions, data.rewards, np.sign(data.next_states))
+    random = replace(problem.assumptions, reward_noise=True)
+    asked = aope.Problem(few, aope.StartStates([[1.0, 1.0]]), problem.policy, random)
+    with pytest.raises(aope.InvalidInput, match="what was chosen is a table of all states"):
+        chosen_answer(asked)
 
 
 def test_sensitivity_varies_it_by_itself(folder):

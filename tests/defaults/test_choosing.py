@@ -200,10 +200,10 @@ def test_a_choice_is_refused_where_something_else_is_asked(tmp_path: Path) -> No
     save_recipe(choose_recipe(asked(), neural=False, candidates=["cosines"]), tmp_path / "choice.npz")
     recipe = load_recipe(tmp_path / "choice.npz")
     assert len(recipe.later(asked()).data) == len(DATA) - recipe.earlier_rows
-    assert recipe.later(asked(value_range=(0.0, 2.0))) is not None  # the units of values are what they were
     for change, sentence in (
         ({"discount": 0.9}, r"made for discount 0.6, not 0.9: a choice is of one question"),
         ({"reward_range": (0, 2)}, r"made for rewards in \[0, 1\], not in \[0, 2\]"),
+        ({"value_range": (0.0, 2.0)}, r"made for values in \[0, 2.5\], not in \[0, 2\]"),
     ):
         with pytest.raises(aope.InvalidInput, match=sentence):
             aope.bound_value(asked(**change), recipe=recipe)
@@ -212,6 +212,30 @@ def test_a_choice_is_refused_where_something_else_is_asked(tmp_path: Path) -> No
         aope.bound_value(aope.Problem(DATA, MDP.starts, other, FACTS), recipe=recipe)
     same_one = aope.DiscretePolicy(lambda states: inverted(states)[:, ::-1], MDP.policy.action_vectors)
     assert recipe.later(aope.Problem(DATA, MDP.starts, same_one, FACTS)) is not None
+
+
+def test_a_choice_is_of_its_start_states_where_these_were_fixed_before_the_data(tmp_path: Path) -> None:
+    """A ball is enlarged where rows say little of the start states, and a table lists them."""
+
+    def starting(states: np.ndarray, *, fixed: bool = True) -> aope.Problem:
+        return aope.Problem(DATA, aope.StartStates(states, fixed=fixed), MDP.policy, FACTS)
+
+    near, far = MDP.starts.states, MDP.starts.states + 4.0
+    found = {}
+    for name, states in (("near", near), ("far", far)):
+        save_recipe(choose_recipe(starting(states), neural=False, candidates=["cosines"]), tmp_path / f"{name}.npz")
+        found[name] = load_recipe(tmp_path / f"{name}.npz")
+    assert found["far"].ball.overlap > 2 * found["near"].ball.overlap  # what the choice has of them
+    assert found["near"].later(starting(near.copy())) is not None
+    for recipe, problem in ((found["near"], starting(far)), (found["far"], starting(near))):
+        with pytest.raises(aope.InvalidInput, match="made for other start states"):
+            aope.bound_value(problem, recipe=recipe)
+    logged = choose_recipe(starting(near, fixed=False), neural=False, candidates=["cosines"])
+    assert logged.made_for.starts == "" and logged.later(starting(far, fixed=False)) is not None
+    other = choose_recipe(starting(far, fixed=False), neural=False, candidates=["cosines"])
+    assert same(logged, other, tmp_path)  # states that later rows may have shown have no part in it
+    with pytest.raises(aope.InvalidInput, match="made for other start states"):
+        logged.later(starting(near))
 
 
 def test_what_cannot_be_chosen_is_said() -> None:

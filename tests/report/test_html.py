@@ -9,6 +9,7 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.bounds.breakdown import Altered, Breakdown
 from accountable_ope.demo import run_demo
+from accountable_ope.environments import PlantedMDP
 from accountable_ope.problem.statements import premise
 from accountable_ope.report.html import report_html
 
@@ -143,3 +144,22 @@ def test_names_on_the_axis_stay_on_the_page(ladder):
     assert 'text-anchor="start">truth</text>' in page and 'text-anchor="end">behavior</text>' in page
     middle = report_html(intervals, data, "t", truth=float(np.mean([low, high])))
     assert 'x="50.0%"' in middle and 'text-anchor="middle">truth</text>' in middle
+
+
+def test_bounds_of_a_class_around_an_estimate_are_told_from_values():
+    """Offsets from an estimate of 1.2 look like values near 0 unless somebody says what they are."""
+    mdp = PlantedMDP(seed=1, features=3, discount=0.6)
+    data = mdp.sample(np.random.default_rng(0), trajectories=6, length=40)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=2.0, reward_noise=False)
+    problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    options = {"features": mdp.features(), "kernel": aope.Gaussian(1.0)}
+    plain = aope.bound_value(problem, radius="azuma", **options)
+    anchored = aope.evaluate(problem, anchor=lambda states, actions: np.full(len(states), 1.2), **options).bound("azuma")
+    said = read(report_html([anchored], data, "t")).text
+    part = anchored.certificates[0]
+    assert "A bound is written as a sum: what the estimate gives, around which the class lies" in said
+    assert f"{1.2 + part.upper.bound:.6g} = 1.2 + {part.upper.bound:.6g}" in said
+    assert f"{1.2 - part.lower.bound:.6g} = 1.2 - {part.lower.bound:.6g}" in said
+    assert 1.2 - part.lower.bound == pytest.approx(anchored.unclipped[0])
+    unsaid = read(report_html([plain], data, "t")).text
+    assert "written as a sum" not in unsaid and f"{plain.certificates[0].upper.bound:.6g}" in unsaid

@@ -52,7 +52,7 @@ def companions_of(evaluation: Evaluation, delta: float, *, growing: bool = False
     if growing:
         reason = "rows are looked at again while they grow, and it is a statement about one number of them"
         return Companions(missing=(_missing("no-logged-value", reason), _missing("no-large-sample", reason)))
-    problem, missing = evaluation.problem, []
+    missing = []
     logged: LoggedValue | None = None
     crossed: CrossFittedInterval | None = None
     try:
@@ -60,10 +60,15 @@ def companions_of(evaluation: Evaluation, delta: float, *, growing: bool = False
     except InvalidInput as error:
         missing.append(_missing("no-logged-value", _clause(error)))
     try:
-        crossed = cross_fitted_interval(problem, features=_features(evaluation), delta=delta)
+        crossed = crossed_of(evaluation, delta)
     except InvalidInput as error:
         missing.append(_missing("no-large-sample", _clause(error)))
     return Companions(logged, crossed, tuple(missing))
+
+
+def crossed_of(evaluation: Evaluation, delta: float) -> CrossFittedInterval:
+    """The large-sample interval beside one that has this evaluation; raises InvalidInput where there is none."""
+    return cross_fitted_interval(evaluation.problem, features=_features(evaluation), delta=delta)
 
 
 def _features(evaluation: Evaluation) -> FunctionClass | None:

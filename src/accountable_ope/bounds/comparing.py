@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..arguments import checked
 from ..classes.function_class import Features, as_classes
@@ -28,12 +29,15 @@ from ..radii.accounting import split_delta
 from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import probability_level
+from .companions import crossed_of
+from .cross_fitted import CrossFittedInterval
 from .decision import Judgment
 from .ends import ends_of, single_threaded
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .logging_policy import LoggedValue, logged_value
 from .unfit import refuse_unfit
+from .verdict import bet_text, number_near, outward
 
 LOGGED = "logged policy"
 KERNEL = "kernel"
@@ -100,6 +104,30 @@ class Contender:
     @property
     def status(self) -> Status:
         return self.found.status
+
+    @cached_property
+    def crossed(self) -> CrossFittedInterval | None:
+        """The large-sample interval at the same share of delta, made when asked for by one more fit; None where there is none."""
+        if isinstance(self.found, LoggedValue) or self.found.rebound is None:
+            return None
+        try:
+            return crossed_of(self.found.rebound.evaluation, self.found.delta)
+        except InvalidInput:
+            return None
+
+    @property
+    def bet(self) -> Statement | None:
+        """What a practitioner would bet on, for many rows; nothing of it is proved. None where there is nothing."""
+        if isinstance(self.found, LoggedValue):
+            low, high = self.found.large_sample
+            if not math.isfinite(high - low):
+                return None
+            text = f"{number_near(self.found.estimate, high - low)} ({' to '.join(outward(low, high))})"
+            return remark("bet", f"{self.name}: {text}", ("policy", self.name), ("estimate", self.found.estimate))
+        if self.crossed is None:
+            return None
+        text = f"{self.name}: {bet_text(self.crossed)}"
+        return remark("bet", text, ("policy", self.name), ("estimate", self.crossed.estimate))
 
 
 @checked
@@ -195,6 +223,11 @@ class Comparison:
             else "Differences are those of intervals: each policy has a Q of its own, and no program is made for two at once."
         )
         return (together, remark("differences", text, ("paired", paired)), *self.missing)
+
+    @property
+    def bets(self) -> tuple[Statement, ...]:
+        """What a practitioner would bet on, policy by policy, for many rows: one more fit for each, made when first asked for."""
+        return tuple(each.bet for each in self.contenders if each.bet is not None)
 
     @property
     def verdict(self) -> str:

@@ -31,7 +31,7 @@ from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate
 from .interval import ClassCertificates, Interval
-from .possible import reached, rounding_loss
+from .possible import NO_ROUNDING, Rounding, reached, rounding_of
 from .unfit import refuse_unfit
 
 
@@ -76,6 +76,8 @@ class Correction:
     features : FeatureMap or None
         None where they are known at the rows only.
     action_vectors : array (A, k) or None
+    rounding : Rounding
+        What of the loss of an estimate that is left unchanged may be rounding alone, beside the radius.
     """
 
     status: CorrectionStatus
@@ -93,6 +95,7 @@ class Correction:
     q: AnyQ
     features: FeatureMap | None
     action_vectors: FloatArray | None
+    rounding: Rounding = NO_ROUNDING
 
     def __repr__(self) -> str:
         return f"Correction({self.status.name}, {self.estimate_before:.4g} -> {self.estimate_after:.4g}, norm {self.norm:.4g})"
@@ -104,13 +107,18 @@ class Correction:
             ("norm of the change", f"{self.norm:.4g}"),
             ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
         )
-        doubts = (*self.doubts, *statements(self.interval.doubts))
+        doubts = (*self.doubts, *self.remarks, *statements(self.interval.doubts))
         return result_html("Correction of an estimate of Q", self.status, rows, self.interval.premises, doubts)
 
     @property
     def premises(self) -> tuple[Statement, ...]:
         """What the interval rests on. That the corrected Q is the true one is not claimed."""
         return self.interval.premises
+
+    @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """What was allowed for beside chance where nothing was changed: rounding, where that is no small part of it."""
+        return self.rounding.statements(self.radius.total + self.rounding.loss, self.estimate_before)
 
     @property
     def change(self) -> LinearQ:
@@ -227,8 +235,8 @@ def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) ->
     loss = part.statistic.v_loss()
     decomposition = decompose(loss, np.ones(system.dimension, dtype=bool))
     theta = np.zeros(system.dimension)
-    status = CorrectionStatus.UNCHANGED
-    if loss.a0 > allowed_loss(interval, theta) + rounding_loss(evaluation):
+    status, rounding = CorrectionStatus.UNCHANGED, rounding_of(evaluation)
+    if loss.a0 > allowed_loss(interval, theta) + rounding.loss:
         found = _least_change(interval, decomposition)
         status = CorrectionStatus.INFEASIBLE if found is None else CorrectionStatus.CORRECTED
         theta = theta if found is None else found
@@ -251,6 +259,7 @@ def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) ->
         q=q,
         features=system.features,
         action_vectors=evaluation.problem.policy.action_vectors,
+        rounding=rounding if status is CorrectionStatus.UNCHANGED else NO_ROUNDING,
     )
 
 

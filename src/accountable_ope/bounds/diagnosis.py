@@ -23,7 +23,7 @@ from ..statistics.witness import Witness, witness_of
 from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
-from .possible import Reached, possible_residual, reached, rounding_loss
+from .possible import NO_ROUNDING, Reached, Rounding, possible_residual, reached, rounding_of
 
 
 class EstimateVerdict(Enum):
@@ -60,6 +60,8 @@ class Diagnosis:
         Its largest Bellman residual in absolute value, at any logged row.
     reached : Reached
         Its least and largest values, at logged, next and start states.
+    rounding : Rounding
+        What of its loss may be rounding alone; the radius holds it.
     """
 
     estimate: float
@@ -70,6 +72,7 @@ class Diagnosis:
     witness: Witness
     largest_residual: float
     reached: Reached
+    rounding: Rounding = NO_ROUNDING
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
@@ -84,7 +87,7 @@ class Diagnosis:
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
             ),
             self.interval.premises,
-            (*self.impossible, *statements(self.interval.doubts)),
+            (*self.impossible, *self.remarks, *statements(self.interval.doubts)),
         )
 
     @property
@@ -100,6 +103,11 @@ class Diagnosis:
         if self.reached.outside(ranges.value, self.interval.assumptions.misfit):
             found.append(self.reached.statement("It", ranges.value))
         return tuple(found)
+
+    @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """What the verdict allowed for beside chance: rounding of the estimate, where that is no small part of the radius."""
+        return self.rounding.statements(self.radius.total, self.estimate)
 
     @property
     def premises(self) -> tuple[Statement, ...]:
@@ -165,7 +173,8 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     system = evaluation.systems[0]
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
-    allowed = allowed_estimate(interval) + rounding_loss(evaluation)
+    rounding = rounding_of(evaluation)
+    allowed = allowed_estimate(interval) + rounding.loss
     found = Diagnosis(
         estimate=system.offset,
         loss=loss,
@@ -175,5 +184,6 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
         witness=witness_of(system.target, system.points, evaluation.kernel),
         largest_residual=float(np.abs(system.target).max()),
         reached=reached(evaluation),
+        rounding=rounding,
     )
     return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found

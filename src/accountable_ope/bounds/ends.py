@@ -23,6 +23,7 @@ from ..radii.premises import why_so_large
 from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
 from ..statistics.bellman import BellmanSystem
 from .interval import Basis, ClassCertificates
+from .proving import proved_norm, proved_solution
 from .terms import terms_of
 
 
@@ -60,6 +61,7 @@ def ends_of(
     rows = _pointwise_rows(member, constraints, asked=bool(pointwise)) if wanted else None
     objective = member.system.objective
     solution = solve(constraints, objective, rows) if begun is None else solve_from(constraints, objective, rows, begun)
+    solution = proved_solution(solution)
     constraints, evidence = solution.constraints, solution.constraints.evidence[0]
     uses, level = (
         grounds.uses,
@@ -117,7 +119,7 @@ def constraint_set(member: Member, grounds: Grounds, *, joint: bool) -> tuple[Co
         steps=step_rows(member) if any(each.scale is not None for each in grounds.evidence) else None,
         rest=member.rest,
     )
-    smallest = least_norm_found(first)
+    smallest = proved_norm(first, least_norm_found(first))
     if isinstance(declared, RelativeNorm) and smallest is not None and smallest.value > 0:
         return replace(first, norm_bound=declared.multiple * smallest.value), smallest, ""
     return first, smallest, member.note or why_so_large(declared, None if smallest is None else smallest.value)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..classes.features import FeatureMap, TabularFeatures
+from ..classes.semi_parametric import SemiParametric
 from ..defaults.choosing import Stages, unseen
-from ..defaults.recipe import Recipe
+from ..defaults.recipe import Ball, ClassKind, Recipe
+from ..errors import InvalidInput
+from ..kernels.kernel import Gaussian
 from ..kernels.products import TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Status
@@ -71,6 +74,64 @@ def first_answers(
             interval = evaluation.bound(radius, delta, pointwise=pointwise)
         found.append(replace(interval, recipe=recipe))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class MisfitRKHS:
+    """The RKHS of what the chosen features miss.
+
+    Attributes
+    ----------
+    landmarks : int or None
+        How many coordinates it has; None: as many as it takes.
+    bandwidth : float or None
+        Of its Gaussian kernel, the same for all columns; None: those of the chosen test kernel, which follow the columns.
+    """
+
+    landmarks: int | None
+    bandwidth: float | None = None
+
+
+def misfit_answers(
+    problem: Problem,
+    recipe: Recipe,
+    missed: MisfitRKHS,
+    radii: Sequence[str],
+    delta: float,
+    *,
+    pointwise: bool | None = None,
+    options: TileOptions | None = None,
+    stages: Stages = unseen,
+) -> tuple[Interval, ...]:
+    """One interval per radius, of the chosen class around its fit and a ball of an RKHS for what that misses.
+
+    `norm_bound` and `misfit_norm` of the assumptions are those of the two parts: the first is how far Q without what is missed
+    may be from the fit, in root mean square over the earlier rows, since the chosen features are in units of values.
+    """
+    radius, norm = problem.assumptions.norm_bound, problem.assumptions.misfit_norm
+    if not isinstance(radius, float) or norm is None:
+        raise InvalidInput("`norm_bound` and `misfit_norm` must both be numbers, where features may miss something.")
+    if recipe.whitened is None or recipe.ball is None:
+        found = "nothing was logged that could decide a value" if recipe.kind is ClassKind.NONE else "a table of all states"
+        raise InvalidInput(f"`misfit_norm` is of features that may miss something, and what was chosen is {found}. Leave it out.")
+    span = recipe.ball.span
+    declared = replace(recipe, ball=Ball(radius / span, span, 1.0, recipe.ball.overlap, recipe.ball.wider))
+    kernel = recipe.kernel if missed.bandwidth is None else Gaussian(missed.bandwidth)
+    later = declared.later(problem)
+    around = SemiParametric(recipe.whitened, kernel, missed.landmarks)
+    refuse_unfit([radius_rule(name) for name in radii], (around,), recipe.kernel, later)
+    evaluation = evaluate(
+        later,
+        features=around,
+        kernel=recipe.kernel,
+        anchor=recipe.estimate,
+        chosen=recipe.choice,
+        options=options,
+        progress=stages(STATISTIC),
+    )
+    evaluation = replace(evaluation, log=problem.data)
+    stages("bounding")
+    return tuple(replace(evaluation.bound(name, delta, pointwise=pointwise), recipe=declared) for name in radii)
 
 
 def _doubted(evaluation: Evaluation) -> bool:

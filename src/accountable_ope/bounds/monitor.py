@@ -25,7 +25,7 @@ from ..classes.precomputed import Precomputed
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel, block
-from ..problem.assumptions import RelativeNorm
+from ..problem.assumptions import Assumptions, RelativeNorm, value_ranges
 from ..problem.contradictions import check_data
 from ..problem.policy import Policy, SampledPolicy, at_start, state_action_points
 from ..problem.problem import Question
@@ -116,6 +116,7 @@ class Monitor:
         self.classes = as_classes(features)
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
         self.features = _refuse(radius_rule(radius), question, self.classes)
+        self.reference = _reference(question.assumptions)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
         starts, policy = question.starts.states, at_start(question.policy)
         self._at_start = tuple(expected_features(each, starts, policy) for each in self.features)
@@ -168,7 +169,7 @@ class Monitor:
             here = tuple(np.concatenate(parts) for parts in zip(before.here, here, strict=True))
             after = tuple(np.concatenate(parts) for parts in zip(before.after, after, strict=True))
         systems = tuple(
-            bellman_system(problem.experience, Precomputed(x, y, start, each.intercept))
+            bellman_system(problem.experience, Precomputed(x, y, start, each.intercept), reference=self.reference)
             for each, x, y, start in zip(self.classes, here, after, self._at_start, strict=True)
         )
         columns = np.concatenate([system.columns() for system in systems], axis=1)
@@ -192,6 +193,7 @@ class Monitor:
             "actions": data.actions,
             "terminated": data.terminated,
             "left_out": np.array(data.left_out),
+            "reference": np.array(self.reference),
             "pair_gram": sums.pair_gram,
             "diag_gram": sums.diag_gram,
             "kernel_error": np.array(sums.kernel_error),
@@ -222,6 +224,9 @@ class Monitor:
             changes = [
                 f"{old}. Got {new}" for old, new in zip(arrays["agreed"].tolist(), monitor._agreed(), strict=True) if old != new
             ]
+            counted = float(arrays.get("reference", 0.0))
+            if counted != monitor.reference:  # sums of values that were counted from elsewhere
+                changes.append(f"values counted from {counted:.9g}. Got {monitor.reference:.9g}")
             if not changes and not monitor._restore(arrays):
                 changes = [
                     "other values of the kernel, the features, the actions' vectors or the policy, or with something else that "
@@ -334,6 +339,12 @@ def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClas
     if not (policy.exact or isinstance(policy, SampledPolicy)):
         raise InvalidInput("`policy` of a monitor must be exact or a SampledPolicy, whose draws can be renewed for new rows.")
     return tuple(maps)
+
+
+def _reference(facts: Assumptions) -> float:
+    """The constant from which values are counted at all times: `_refuse` has seen that no row decides whether states end."""
+    terminates = facts.terminates is not False
+    return value_ranges(facts, terminates=terminates).reference(terminates=terminates)
 
 
 def _with_own_draws(policy: Policy, count: int) -> Policy:

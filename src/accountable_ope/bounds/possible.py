@@ -8,13 +8,15 @@ import numpy as np
 
 from ..classes.function_class import Columns, Span
 from ..problem.assumptions import Range, ValueRanges
-from ..problem.statements import Statement, doubt
+from ..problem.statements import Statement, doubt, remark
 from ..statistics.estimates import QColumns
 from ..validation import FloatArray
 from .evaluation import Evaluation
 
 DIGITS = 1e-7
 """Estimates are known to about seven digits (single precision): what is smaller than this share of them is no evidence."""
+SAID = 0.01
+"""From this share of a radius on, what rounding was allowed is said."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,43 @@ def reached(evaluation: Evaluation, theta: FloatArray | None = None) -> Reached:
     return Reached(float(values.min()), float(values.max()))
 
 
-def rounding_loss(evaluation: Evaluation) -> float:
-    """(DIGITS (rms r + rms Q + discount rms V') kappa)^2: the loss that rounding of the estimate alone may make."""
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding of an estimate alone may make, were it known to seven digits.
+
+    Attributes
+    ----------
+    residual : float
+        DIGITS (rms r + rms Q + discount rms V'): of every residual.
+    loss : float
+        (residual kappa)^2, which is added to the radius.
+    """
+
+    residual: float = 0.0
+    loss: float = 0.0
+
+    def statements(self, radius: float, estimate: float) -> tuple[Statement, ...]:
+        """In words, where it is a part of what a loss was compared with that counts; radius: with it."""
+        if not self.loss > SAID * radius:
+            return ()
+        text = (
+            f"The estimate is taken as known to seven digits (single precision): {self.loss:.3g} of the {radius:.3g} that its "
+            f"loss may be, {100 * self.loss / radius:.2g}%, is allowed for rounding, so that residuals of up to "
+            f"{self.residual:.2g} count as none. Its value is {estimate:.4g}: to have smaller errors found, subtract a constant "
+            "from rewards and estimate."
+        )
+        return (remark("rounding", text, ("loss", self.loss), ("residual", self.residual), ("radius", radius)),)
+
+
+NO_ROUNDING = Rounding()
+
+
+def rounding_of(evaluation: Evaluation) -> Rounding:
+    """What of the residuals of the Q at which an evaluation is anchored, and of their loss, may be rounding alone."""
     anchor, experience = _anchor(evaluation), evaluation.problem.experience
     after = np.where(experience.live, anchor.at_next, 0.0)
     size = _rms(experience.data.rewards) + _rms(anchor.at_data) + experience.discount * _rms(after)
-    return (DIGITS * size * evaluation.statistics[0].kappa) ** 2
+    return Rounding(DIGITS * size, (DIGITS * size * evaluation.statistics[0].kappa) ** 2)
 
 
 def _anchor(evaluation: Evaluation) -> QColumns:

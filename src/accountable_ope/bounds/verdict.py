@@ -232,7 +232,7 @@ def _logged_clause(companions: Companions) -> str:
         return ""
     low, high = outward(logged.lower, logged.upper)
     starts = ", from other starts," if any(each.name == "starts" for each in logged.doubts) else ""
-    return f"the logged policy's{starts} is {_near(logged.estimate, logged.width)} ({low} to {high})"
+    return f"the logged policy's{starts} is {number_near(logged.estimate, logged.width)} ({low} to {high})"
 
 
 def _what(interval: Interval) -> str:
@@ -256,7 +256,14 @@ def _proved(interval: Interval) -> str:
 
 def _estimate(crossed: CrossFittedInterval) -> str:
     low, high = outward(crossed.lower, crossed.upper)
-    return f"{_near(crossed.estimate, crossed.width)} ({low} to {high})"
+    return f"{number_near(crossed.estimate, crossed.width)} ({low} to {high})"
+
+
+def bet_text(crossed: CrossFittedInterval) -> str:
+    """What one would bet on: the estimate and its large-sample interval; or why nobody should."""
+    if _says_something(crossed):
+        return _estimate(crossed)
+    return _no_bet(crossed) or "the large-sample interval says nothing."
 
 
 def _says_something(crossed: CrossFittedInterval) -> bool:
@@ -302,7 +309,8 @@ def outward(lower: float, upper: float) -> tuple[str, str]:
     return _fixed(low, digits), _fixed(high, digits)
 
 
-def _near(value: float, width: float) -> str:
+def number_near(value: float, width: float) -> str:
+    """To two digits of a width."""
     return _fixed(value, _digits(width))
 
 

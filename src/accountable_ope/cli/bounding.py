@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from ..bounds.average_reward import bound_average_reward
 from ..bounds.decision import Ruling
-from ..bounds.first_answer import first_answers
+from ..bounds.first_answer import MisfitRKHS, first_answers, misfit_answers
 from ..bounds.interval import Interval
 from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.value import bound_ladder
@@ -146,7 +146,12 @@ def bound(
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
     named = choice.given or average_reward or earlier_share is not None
     unnamed = not named and declared.norm_bound is None and declared.relative_norm is None and declared.misfit_norm is None
-    first.check(unnamed)
+    around = (  # features are chosen, and what they miss has a ball of its own
+        declared.misfit_norm is not None and earlier_share is None and not average_reward and not choice.names_features
+    )
+    if around and first.within is not None:
+        raise InvalidInput("--within has no effect with --norm-bound, which says how far from the fit Q may be.")
+    first.check(unnamed or around)
     if earlier_share is not None:
         why = "with --earlier-share, which chooses the bandwidths"
         choice.fourier.refuse("bandwidth", "feature_bandwidth", because=why)
@@ -187,26 +192,42 @@ def bound(
             intervals = _average_ladder(inputs, declared, value_span, choice, radii, phase("bounding"))
         else:
             assumptions = declared.assumptions()
-            inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth and not unnamed)
+            inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth and not (unnamed or around))
             chosen = Choice()
             if earlier_share is not None:
                 phase("choosing on earlier rows")
                 choice, inputs, chosen = _choose_earlier(choice, inputs, assumptions, earlier_share)
             asked = inputs.problem(assumptions, propensities)
-            if unnamed:
+            if unnamed or around:
                 stages = within_stage(phase, "choosing on earlier rows")
                 recipe = load_recipe(first.choice) if first.choice is not None else _chosen(asked, first, radii, stages)
                 stages = within_stage(phase, "bounding")
-                intervals = first_answers(
-                    asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
-                )
+                if around:
+                    choice.refuse_misfit_memory(len(inputs.data))
+                    intervals = misfit_answers(
+                        asked,
+                        recipe,
+                        MisfitRKHS(choice.misfit_landmarks, choice.misfit_bandwidth),
+                        radii.names,
+                        radii.delta,
+                        pointwise=pointwise,
+                        options=choice.tiles(),
+                        stages=stages,
+                    )
+                else:
+                    intervals = first_answers(
+                        asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
+                    )
                 flags = [
                     *(["--propensities"] if propensities else []),
                     *([] if pointwise is None else ["--pointwise" if pointwise else "--pointwise=false"]),
                     *(["--single-precision"] if choice.single_precision else []),
                     *(["--explain"] if explain else []),
+                    *([] if choice.landmarks is None else ["--landmarks", str(choice.landmarks)]),
+                    *([] if choice.misfit_bandwidth is None else ["--misfit-bandwidth", f"{choice.misfit_bandwidth:.12g}"]),
                 ]
-                if (recipe.ball is not None or first.within is not None) and first.save_choice is None and first.choice is None:
+                saved = first.save_choice is not None or first.choice is not None
+                if (recipe.ball is not None or first.within is not None) and not (saved or around):
                     flags += ["--within", f"{WITHIN if first.within is None else first.within:.12g}"]
                 repeat = _repeat(data, (problem, declared, decision), first, radii, flags)
             else:
@@ -254,7 +275,8 @@ def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, sta
     """What the earliest rows choose, saved where that was asked for."""
     for name in radii.names:
         radius_rule(name)  # refused before the work of choosing
-    recipe = choose_recipe(asked, within=first.within, stages=stages)
+    facts = replace(asked.assumptions, norm_bound=None, misfit_norm=None)  # of the class that is chosen, which is not known yet
+    recipe = choose_recipe(asked.assuming(facts), within=first.within, stages=stages)
     if first.save_choice is not None:
         save_recipe(recipe, first.save_choice)
         note(f"Choice: {first.save_choice}")

@@ -15,10 +15,12 @@ from rich.markup import escape
 from ..bounds.comparing import Comparison, Contender, Difference, NamedPolicy
 from ..bounds.comparing import compare as compare_policies
 from ..bounds.logging_policy import LoggedValue
+from ..bounds.verdict import BET
 from ..errors import InvalidInput
 from ..io.columns import FileColumns
 from ..io.display import confidence
-from ..problem.statements import Status, texts
+from ..problem.statements import Statement, Status, texts
+from ..report.companions import cross_fitted_document
 from ..report.comparison_plot import comparison_figure
 from ..report.document import Document, columns_document, finite_or_none
 from ..validation import number
@@ -101,11 +103,13 @@ def compare(
             options=choice.tiles(),
             progress=phase("kernel statistics"),
         )
+        phase("what one would bet on")
+        bets = found.bets
     columns = _columns(read, policies)
     if output.as_json:
         print_json(comparison_document(found) | columns_document(columns))
     else:
-        print_comparison(console(), found)
+        print_comparison(console(), found, bets)
         print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
     return comparison_code(found)
@@ -134,8 +138,8 @@ def comparison_code(found: Comparison) -> int:
     return VACUOUS if statuses == {Status.VACUOUS} else 0
 
 
-def print_comparison(terminal: Console, found: Comparison) -> None:
-    """The verdict, a row per policy, a row per difference, and what holds at once."""
+def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statement] = ()) -> None:
+    """The verdict, a row per policy, what one would bet on, a row per difference, and what holds at once."""
     terminal.print(found.verdict, style="bold", markup=False, highlight=False)
     terminal.print()
     table = titled_table(f"Values, {confidence(found.delta)} confidence together", gap=2)
@@ -144,6 +148,11 @@ def print_comparison(terminal: Console, found: Comparison) -> None:
     for each in found.contenders:
         table.add_row(escape(each.name), _ends(each.lower, each.upper), each.found.guarantee.value, status_text(each.status))
     terminal.print(table)
+    if bets:
+        terminal.print(f"{BET} (nothing of it is proved):", highlight=False)
+        for bet in bets:
+            terminal.print(f"  {bet.text}", markup=False, highlight=False)
+        terminal.print()
     if found.differences:
         table = titled_table("Differences, at the same time", gap=2)
         for name in ("first less second", "difference", "first is better", "by"):
@@ -185,6 +194,8 @@ def _contender(each: Contender) -> Document:
         "status": each.status.name,
         "guarantee": each.found.guarantee.value,
         "doubts": [str(doubt) for doubt in each.found.doubts],
+        "bet": None if each.bet is None else each.bet.text,
+        "cross_fitted": None if each.crossed is None else cross_fitted_document(each.crossed),
         "assumed": texts(each.found.premises),
     }
 

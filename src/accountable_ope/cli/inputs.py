@@ -16,6 +16,7 @@ from ..errors import InvalidFile, InvalidInput
 from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
 from ..io.reading import StartFile, TransitionFile, read_start_file, read_transition_file
 from ..problem.assumptions import Assumptions
+from ..problem.changed_units import changed_units_sentences
 from ..problem.first_look import first_look, refuse_other_units
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Experience, Problem
@@ -147,7 +148,7 @@ def check_policy(
     if first.states.shape[1] != data.states.shape[1]:
         raise InvalidInput(f"Start states have {first.states.shape[1]} columns, states have {data.states.shape[1]}.")
     if options.policy is None and file.at_next is None:
-        return ()
+        return changed_units_sentences(data, file.columns.states)
     policy = read_policy([(path, file)], starts if known_starts else None, options)
     if not known_starts:  # a table of columns may know the policy at next states only
         first = StartStates(data.next_states[live][:1] if live.any() else data.next_states[:1])

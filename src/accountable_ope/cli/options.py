@@ -250,7 +250,7 @@ class ClassOptions:
     landmarks: int | None = None
     """The whole Gaussian RKHS through this many landmarks (0: all), not random features; with --misfit-norm, what they miss."""
     misfit_bandwidth: float | None = None
-    """With --misfit-norm: bandwidth of the Gaussian RKHS of what features miss. Default: that of the features."""
+    """With --misfit-norm: bandwidth of the Gaussian RKHS of what features miss. Default: that of features or chosen kernel."""
     tabular: bool = False
     """One-hot features and the tabular kernel, for finitely many states."""
     single_precision: bool = TileOptions.single_precision
@@ -319,10 +319,23 @@ class ClassOptions:
             )
         return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
 
+    @property
+    def misfit_landmarks(self) -> int | None:
+        """Coordinates of what features miss; None: as many as it takes."""
+        return MISFIT_LANDMARKS if self.landmarks is None else self.landmarks or None
+
+    @property
+    def names_features(self) -> bool:
+        """Whether any option names features or a kernel; what features miss has options of its own."""
+        return self.tabular or self.fourier != FourierOptions()
+
+    def refuse_misfit_memory(self, rows: int) -> None:
+        """Raise where the landmarks of what features miss would fill the memory."""
+        _refuse_memory([KernelSections(Gaussian(1.0), self.misfit_landmarks, intercept=False)], rows)
+
     def _semi_parametric(self, rows: int) -> list[SemiParametric]:
-        landmarks = MISFIT_LANDMARKS if self.landmarks is None else self.landmarks or None
         classes = [
-            SemiParametric(features, Gaussian(self.misfit_bandwidth or features.bandwidth), landmarks)
+            SemiParametric(features, Gaussian(self.misfit_bandwidth or features.bandwidth), self.misfit_landmarks)
             for features in self.fourier.classes()
         ]
         _refuse_memory([each.missed for each in classes], rows)

@@ -179,7 +179,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",
         highlight=False,
     )
-    for statement in diagnosis.impossible:
+    for statement in (*diagnosis.remarks, *diagnosis.impossible):
         console.print(statement.text, markup=False)
     if diagnosis.interval.outcome is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
@@ -207,7 +207,7 @@ def print_correction(console: Console, correction: Correction) -> None:
     )
     if correction.note:
         console.print(escape(correction.note))
-    for statement in correction.doubts:
+    for statement in (*correction.remarks, *correction.doubts):
         console.print(statement.text, markup=False)
     console.print()
     print_ladder(console, [correction.interval])

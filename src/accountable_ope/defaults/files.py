@@ -31,7 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 NUMBERS = ("misfit", "noise", "loss", "deviation", "chance", "ridge")
 """What is kept of every candidate, in the order of `Judged`."""
 
-NEEDED = ("recipe", "kind", "features", "rows", "sha256", "bandwidth", "asked", "policy")
+NEEDED = ("recipe", "kind", "features", "rows", "sha256", "bandwidth", "asked", "starts", "policy")
 
 
 @checked
@@ -69,7 +69,8 @@ def save_recipe(recipe: Recipe, path: str | os.PathLike[str]) -> None:
         "kind": np.array(recipe.kind.name),
         "rows": np.array([recipe.earlier_rows, episodes]),
         "sha256": np.array(recipe.sha256),
-        "asked": np.array([recipe.made_for.discount, *recipe.made_for.reward_range]),
+        "asked": np.array([recipe.made_for.discount, *recipe.made_for.reward_range, *recipe.made_for.value_range]),
+        "starts": np.array(recipe.made_for.starts),
         "policy": recipe.made_for.policy,
         "bandwidth": _bandwidth(recipe.kernel),
         **_feature_arrays(recipe.features),
@@ -132,9 +133,9 @@ def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
     features = _features(arrays, given)
     widths = arrays["bandwidth"]
     kernel: Kernel = Gaussian(widths) if widths.size else Tabular()
-    discount, low, high = (float(each) for each in arrays["asked"])
+    discount, low, high, least, largest = (float(each) for each in arrays["asked"])
     policy = np.asarray(arrays["policy"], dtype=np.float64)
-    if policy.ndim != 2 or not np.isfinite([discount, low, high, *policy.flat]).all():
+    if policy.ndim != 2 or not np.isfinite([discount, low, high, least, largest, *policy.flat]).all():
         raise ValueError("it does not say what it was made for")
     found = Recipe(
         kind=ClassKind[str(arrays["kind"])],
@@ -143,7 +144,7 @@ def _recipe(arrays: Arrays, given: QFunction | None) -> Recipe:
         earlier_rows=rows,
         earlier_episodes=None if episodes < 0 else episodes,
         sha256=str(arrays["sha256"]),
-        made_for=MadeFor(discount, (low, high), policy),
+        made_for=MadeFor(discount, (low, high), (least, largest), str(arrays["starts"]), policy),
         unused_within=float(arrays["unused_within"]) if "unused_within" in arrays else None,
     )
     if "theta" not in arrays:

@@ -2,7 +2,8 @@
 
 Whatever earlier rows chose is fixed before the later ones, so that a bound with it holds at any discount and for any policy, if
 its premises do. But these premises are in units of the values of one question: a ball around a fit of Q at discount 0.9, or of
-another policy's Q, is no assertion that anybody made about this one.
+another policy's Q, is no assertion that anybody made about this one. Its radius is a share of the range of values, and follows
+start states that were fixed before the data: a table lists them, and a ball is larger where rows say little of them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InvalidInput
+from ..problem.assumptions import Range, value_ranges
+from ..problem.contradictions import may_end
 from ..problem.policy import Policy
 from ..problem.problem import Problem
+from ..problem.statements import range_text
 from ..problem.transitions import Transitions
 from ..validation import FloatArray
 
@@ -32,20 +36,29 @@ class MadeFor:
     ----------
     discount : float
     reward_range : tuple of float
+    value_range : tuple of float
+        That which follows from the assumptions, for the rows that chose.
+    starts : str
+        What names the start states; empty where they are those of the log, which have no part in a choice.
     policy : array (probes, k)
         Actions and probabilities of the target policy at some next states of the rows that chose; no columns where the policy
         is known by draws only, which are others with another seed.
     """
 
     discount: float
-    reward_range: tuple[float, float]
+    reward_range: Range
+    value_range: Range
+    starts: str
     policy: FloatArray
 
     @classmethod
     def of(cls, problem: Problem, rows: int) -> MadeFor:
         """The question, and the policy at the first rows."""
-        facts = problem.assumptions
-        return cls(facts.discount, facts.reward_range, _asked_at(problem.policy, problem.data, rows))
+        facts, starts = problem.assumptions, problem.starts
+        # As the rows that chose show it: that a later one ends an episode was not known.
+        values = value_ranges(facts, terminates=may_end(problem.data.rows(slice(0, rows)), facts)).value
+        asked = _asked_at(problem.policy, problem.data, rows)
+        return cls(facts.discount, facts.reward_range, values, starts.sha256 if starts.fixed else "", asked)
 
     def refuse_other(self, problem: Problem, rows: int) -> None:
         """Raise where a problem asks something else."""
@@ -53,9 +66,18 @@ class MadeFor:
         why = "a choice is of one question, and what it asserts is in units of its values. Choose anew."
         if now.discount != self.discount:
             raise InvalidInput(f"The choice was made for discount {self.discount:g}, not {now.discount:g}: {why}")
-        if now.reward_range != self.reward_range:
-            before, after = (f"[{low:.9g}, {high:.9g}]" for low, high in (self.reward_range, now.reward_range))
-            raise InvalidInput(f"The choice was made for rewards in {before}, not in {after}: {why}")
+        for what, before, after in (
+            ("rewards", self.reward_range, now.reward_range),
+            ("values", self.value_range, now.value_range),
+        ):
+            if after != before:
+                raise InvalidInput(
+                    f"The choice was made for {what} in {range_text(*before, 9)}, not in {range_text(*after, 9)}: {why}"
+                )
+        if now.starts != self.starts:
+            raise InvalidInput(
+                "The choice was made for other start states: how far from its fit values may be follows them. Choose anew."
+            )
         size = max(1.0, float(np.abs(self.policy).max(initial=0.0)))
         if now.policy.shape != self.policy.shape or not np.allclose(now.policy, self.policy, rtol=0, atol=ALIKE * size):
             raise InvalidInput(

@@ -165,8 +165,8 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            Where the first rows are not those that the choice was made on, or discount, range of rewards or policy are not those
-            that it was made for.
+            Where the first rows are not those that the choice was made on, or discount, range of rewards or of values, policy or
+            start states are not those that it was made for.
         """
         data = problem.data
         if len(data) <= self.earlier_rows + 1 or fingerprint_of(data, self.earlier_rows) != self.sha256:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import InvalidInput
+from .changed_units import changed_units_sentences
 from .policy import Policy
 from .transitions import StartStates, Transitions
 
@@ -53,7 +54,8 @@ def first_look(
     names: what these are called, where that is known.
     """
     unlike = _unlike(data, names) if one_bandwidth else ()
-    return (*_outside(data, starts, names), *_never_logged(data, starts, policy), *_from_one(data, policy), *unlike)
+    mixed = changed_units_sentences(data, names)
+    return (*_outside(data, starts, names), *mixed, *_never_logged(data, starts, policy), *_from_one(data, policy), *unlike)
 
 
 def _column(index: int, names: Sequence[str]) -> str:

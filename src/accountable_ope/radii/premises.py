@@ -103,7 +103,7 @@ def value_premises(
     """
     facts, ranges = problem.assumptions, problem.ranges
     low, high = ranges.value
-    why = "as declared" if facts.value_range is not None else "which follows from the rewards and the discount"
+    why = "as declared" if facts.value_range is not None else f"which follows from {_followed(facts)}"
     premises = [
         ORDER,
         reward_premise(facts),
@@ -133,11 +133,20 @@ def value_premises(
     return (*premises, *chosen.premises(problem.rows))
 
 
+def _followed(facts: Assumptions) -> str:
+    """What a range of values that was not declared follows from."""
+    once = facts.terminal_reward and facts.discount == 1  # no discount counts, and no sum of rewards
+    return "the rewards, of which an episode pays one" if once else "the rewards and the discount"
+
+
 def ending_premises(problem: Asked) -> list[Statement]:
     """How episodes end, which the range of values and the residuals of terminated rows rest on."""
     facts, premises = problem.assumptions, []
     if facts.terminal_reward:
-        premises.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+        text = "Only the transition that ends an episode pays"
+        if facts.discount == 1:
+            text += ": at discount 1 the value is the mean of that last reward, whenever it comes, and 0 for episodes without end"
+        premises.append(premise("terminal-reward", f"{text}."))
     if facts.horizon is not None:
         premises.append(premise("horizon", f"Every episode ends within {facts.horizon} steps.", ("steps", facts.horizon)))
     if problem.terminates:

@@ -111,6 +111,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "largest_residual": diagnosis.largest_residual,
         "values": [diagnosis.reached.least, diagnosis.reached.largest],
         "impossible": texts(diagnosis.impossible),
+        "allowed_for_rounding": diagnosis.rounding.loss,
+        "remarks": texts(diagnosis.remarks),
         "verdict": diagnosis.verdict.name,
         "advice": diagnosis.verdict.value,
         "inside": diagnosis.inside,
@@ -143,6 +145,8 @@ def correction_document(correction: Correction) -> Document:
         "threshold": correction.radius.total,
         "note": correction.note,
         "doubts": texts(correction.doubts),
+        "allowed_for_rounding": correction.rounding.loss,
+        "remarks": texts(correction.remarks),
         "coefficients": correction.theta.tolist(),
         "interval": interval_document(correction.interval),
     }

@@ -91,6 +91,7 @@ class Page:
     remarks: tuple[str, ...]
     checked: bool
     certificates: Table
+    offsets: str
     tightened: tuple[str, ...]
 
 
@@ -145,6 +146,7 @@ def report_html(
             ("radius", "class", "end", "bound", "duality gap", "multipliers (loss, ball, box)"),
             tuple(row for interval in intervals for row in _certificate_rows(interval)),
         ),
+        offsets=_offsets(best),
         tightened=tuple(
             f"{interval.radius.name}: {part.tightening.summary()}"
             for interval in intervals
@@ -188,10 +190,30 @@ def _notes(intervals: Sequence[Interval]) -> Iterator[Note]:
 def _certificate_rows(interval: Interval) -> Iterator[tuple[str, ...]]:
     for part in interval.certificates:
         for end, sign, certificate in (("lower", -1.0, part.lower), ("upper", 1.0, part.upper)):
-            bound = f"{sign * certificate.bound:.6g}" if part.consistent else "none: the set is empty"
+            bound = _bound_text(part.offset, sign * certificate.bound) if part.consistent else "none: the set is empty"
             gap = f"{certificate.gap:.1e}" if math.isfinite(certificate.gap) else "-"
             multipliers = ", ".join(f"{certificate.multiplier(role):.3g}" for role in (Role.LOSS, Role.BALL, Role.BOX))
             yield interval.radius.name, part.features, end, bound, gap, multipliers
+
+
+def _bound_text(offset: float, bound: float) -> str:
+    """The number that multipliers prove, beside the value that it is added to where there is one."""
+    if not offset or not math.isfinite(bound):
+        return f"{bound:.6g}"
+    return f"{offset + bound:.6g} = {offset:.6g} {'-' if bound < 0 else '+'} {abs(bound):.6g}"
+
+
+def _offsets(interval: Interval) -> str:
+    """What such sums are, where a class lies around an estimate, or its values are counted from a constant."""
+    if not any(part.offset for part in interval.certificates):
+        return ""
+    first = "the constant from which values are counted"
+    if interval.setting.circumstances.anchored:
+        first = "what the estimate gives, around which the class lies"
+    return (
+        f"A bound is written as a sum: {first}, and how far the value may be from there. The second number is what the "
+        "multipliers prove, and the duality gap is its own. What start states and unseen parts of a class add is not in it."
+    )
 
 
 def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | None]]) -> Chart | None:
