@@ -19,6 +19,11 @@ from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
 
 CENTERS = 100
 WINDOW = 20_000
+"""So many rows before a block fix its weights."""
+
+TUNING = 5_000
+"""So many of the first rows, the last of them, choose bound and ridge, which takes fifty programs."""
+
 REGRESSION_RIDGE = 1e-4
 DUAL_RIDGE = 1e-6
 NEWTON_STEPS = 40
@@ -170,7 +175,7 @@ def bounded_weights(
 
     Offered weights are scaled so that sum_i w_i Z_i is nearest to c0 over the first rows, and y makes up for the rest.
     """
-    rows = slice(max(0, earlier.first - WINDOW), earlier.first)
+    rows = slice(max(0, earlier.first - TUNING), earlier.first)
     Z, means, aim = system.residuals[rows], regression.means(regression.first[rows]), system.objective
     offset, scale = np.zeros(earlier.first), None
     if offered is not None:
