@@ -15,6 +15,7 @@ from . import programs as programs
 from . import radii as radii
 from . import statistics as statistics
 from . import verification as verification
+from .statistics import engines as engines
 
 # bounds
 from .bounds.average_reward import bound_average_reward as bound_average_reward
