@@ -15,7 +15,6 @@ from . import programs as programs
 from . import radii as radii
 from . import statistics as statistics
 from . import verification as verification
-from .statistics import engines as engines
 
 # bounds
 from .bounds.average_reward import bound_average_reward as bound_average_reward
@@ -87,6 +86,7 @@ from .problem.terminal_region import TerminalRegion as TerminalRegion
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
 from .radii.choice import Choice as Choice
+from .statistics import engines as engines
 
 # what results say
 from .statistics.estimates import QColumns as QColumns

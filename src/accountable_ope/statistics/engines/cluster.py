@@ -141,20 +141,17 @@ class Tasks:
             if root.exception() is not None:
                 raise _reason(root)
             return root.result()
-        except BaseException:
-            if self.client.status == "running":
-                self.client.cancel([root, *left.values()])
-            raise
+        finally:  # nobody wants these any more, so the scheduler drops what has not begun; tracebacks would keep them alive
+            for future in (root, *left.values()):
+                future.release()
 
-    def _follow(
-        self, left: dict[str, Any], number: dict[str, int], weights: Sequence[float], progress: Progress | None
-    ) -> None:
+    def _follow(self, left: dict[str, Any], number: dict[str, int], weights: Sequence[float], progress: Progress | None) -> None:
         """Wait for all leaves; of those that fail, the first in the order of rows says why."""
         from distributed import as_completed
 
         self._wait_for_a_worker()
         done, failed = 0.0, _Failure(len(number), None)
-        for leaf in as_completed(list(left.values())):
+        for leaf in as_completed(list(left.values()), loop=self.client.loop):
             del left[leaf.key]
             if leaf.status != "finished":
                 failed = min(failed, _Failure(number[leaf.key], _reason(leaf)), key=lambda each: each.number)

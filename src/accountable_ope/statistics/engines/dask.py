@@ -95,9 +95,7 @@ class Dask:
             self._open.append(self._closing.enter_context(self._connected()))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._open.clear()
         self._closing.close()
 
@@ -195,9 +193,9 @@ def _local_cluster(workers: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
-    with cluster, Client(cluster) as client:
+    with cluster, Client(cluster, set_as_default=False) as client:
         client.register_plugin(_interrupts_ignored())
         yield client
 
