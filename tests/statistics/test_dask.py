@@ -172,7 +172,7 @@ def test_the_number_of_workers_moves_no_bit(dask, log):
 
 @pytest.mark.parametrize("what", ["rows", "pairs"])
 def test_a_worker_that_is_killed_changes_nothing(dask, log, client, monkeypatch, what):
-    scan = aope.scan_transitions(log, batch_rows=16)
+    scan = aope.scan_transitions(log, batch_rows=50)
 
     def run(progress):
         if what == "rows":
@@ -189,13 +189,13 @@ def test_a_worker_that_is_killed_changes_nothing(dask, log, client, monkeypatch,
             os.kill(pid, signal.SIGKILL)
             killed.append((done, pid))
 
-    monkeypatch.setattr(cluster, "BLOCK_ROWS", 50)
-    client.wait_for_workers(2)
+    monkeypatch.setattr(cluster, "BLOCK_ROWS", 80)
+    client.wait_for_workers(2, timeout=60)
     undisturbed, disturbed = run(None), run(kill)
     [(done, pid)] = killed
     assert done < 0.5
     assert bits(undisturbed) == bits(disturbed)
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=60)
     assert pid not in client.run(os.getpid).values()
 
 
