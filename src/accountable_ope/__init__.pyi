@@ -89,6 +89,7 @@ from .problem.terminal_region import TerminalRegion as TerminalRegion
 from .problem.transitions import StartStates as StartStates
 from .problem.transitions import Transitions as Transitions
 from .radii.choice import Choice as Choice
+from .statistics import engines as engines
 
 # what results say
 from .statistics.estimates import QColumns as QColumns

@@ -38,6 +38,7 @@ PROGRAMS = f"{__package__}.programs"
 """Its functions meet infinities on their way, over sets that are empty, and answer for them."""
 
 WORDS = {
+    "Engine": "an engine, such as aope.engines.Dask(workers=2)",
     "FeatureMap": "a feature map (such as RandomFourier)",
     "FunctionClass": "a class of Q (such as KernelSections or Precomputed)",
     "Kernel": "a kernel, such as aope.Gaussian(0.5)",

@@ -29,6 +29,7 @@ from accountable_ope import (
     verification,
 )
 from accountable_ope import statistics as sums
+from accountable_ope.statistics import engines
 
 ROOMS = (
     aope,
@@ -36,6 +37,7 @@ ROOMS = (
     bounds,
     classes,
     defaults,
+    engines,
     environments,
     fitting,
     io,
@@ -58,6 +60,8 @@ NOT_CALLED = {
     "accountable_ope.io.minari.save_minari": "needs Minari",
     "accountable_ope.io.scanning.TransitionScan": "made by scan_transitions",
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",
+    "accountable_ope.statistics.engines.dask.Dask.kernel_statistics": "starts processes",
+    "accountable_ope.statistics.engines.dask.Dask.stream_statistic": "starts processes",
     "accountable_ope.verification.record.Record": "made by Interval.record and load_record",
     "accountable_ope.verification.verify.Verification": "a result",
 }
@@ -289,8 +293,11 @@ def _statistics(asked: Any, phi: Any, kernel: Any, tiles: Any) -> None:
     system = sums.bellman_system(asked.experience, phi)
     sums.q_columns(estimate, asked.experience)
     sums.bellman_residuals(estimate, asked.data, asked.policy, 0.6)
-    sums.kernel_statistic(system, kernel, tiles)
-    sums.kernel_statistics([system], kernel, tiles)
+    sums.kernel_statistic(system, kernel, tiles, None, "auto")
+    sums.kernel_statistics([system], kernel, tiles, None, "auto")
+    engines.EngineChoice("tiles", "Asked for.")
+    engines.choose(kernel, rows=10, dimension=2, columns=3, options=tiles)
+    engines.Dask(None, workers=2)
     sums.u_statistic(system.target, system.points, kernel)
     sums.v_statistic(system.target, system.points, kernel)
     sums.witness_of(system.target, system.points, kernel)

@@ -308,3 +308,19 @@ def test_whatever_the_size_of_row_groups_little_is_in_memory(tmp_path, group):
         largest = max(largest, len(part))
     assert largest == 20_000
     assert most < 10 * 2**20
+
+
+def test_parts_by_number_are_those_of_the_whole(tmp_path):
+    """Whatever lies before them: whole files, whole row groups, a piece of one."""
+    folder = write(tmp_path)
+    for path in folder.iterdir():
+        pq.write_table(pq.read_table(path), path, row_group_size=9)
+    scan = aope.scan_transitions(folder, batch_rows=7)
+    everything = list(scan)
+    for start in range(len(everything)):
+        for stop in (start + 1, start + 3, len(everything)):
+            found = list(scan.parts(start, stop))
+            assert len(found) == len(everything[start:stop])
+            for one, other in zip(found, everything[start:stop], strict=True):
+                np.testing.assert_array_equal(one.states, other.states)
+                np.testing.assert_array_equal(one.rewards, other.rewards)

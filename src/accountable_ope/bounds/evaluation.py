@@ -24,6 +24,7 @@ from ..radii.premises import Asked, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, RadiusRule, radius_rule
 from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
+from ..statistics.engines.engine import AnyEngine, Engine, engine_for
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -66,6 +67,8 @@ class Evaluation:
         What tests the classes when asked, one per class; by default made from the systems.
     log : Transitions or None
         The whole log, where the rows of the problem are its later part and earlier ones chose the class.
+    engine : Engine or None
+        Who passes over the pairs of rows; for `engine="auto"` the one that was chosen, and why.
     """
 
     problem: Problem
@@ -78,6 +81,7 @@ class Evaluation:
     options: TileOptions | None = None
     examiners: tuple[Examiner, ...] = ()
     log: Transitions | None = None
+    engine: Engine | None = None
 
     def __post_init__(self) -> None:
         if not self.examiners:
@@ -272,7 +276,7 @@ class Evaluation:
         """The same classes around an existing Q, whose residuals make one more pass over the pairs of rows."""
         chosen = replace(self.chosen, estimate=False)  # of this estimate nobody said when it was made
         around = Around(q, reference_of(self.problem), chosen)
-        return evaluation_from(self.problem, self.kernel, self.classes, around, self.options, progress)
+        return evaluation_from(self.problem, self.kernel, self.classes, around, self.options, progress, self.engine)
 
     @checked
     def again(self, problem: Problem, progress: Progress | None = None) -> Evaluation:
@@ -283,7 +287,7 @@ class Evaluation:
                 "with the estimate as `anchor`."
             )
         around = Around(None, reference_of(problem), self.chosen)
-        return evaluation_from(problem, self.kernel, self.classes, around, self.options, progress)
+        return evaluation_from(problem, self.kernel, self.classes, around, self.options, progress, self.engine)
 
     @checked
     def member(self, index: int, *, rescaled: bool = False, plan: Plan | None = None) -> Member:
@@ -301,7 +305,9 @@ class Evaluation:
         if scale is not None:
             system = replace(system, row_scale=scale.factors)
             known = None if plan is None else plan.statistic
-            statistic = kernel_statistics([system], self.kernel, self.options)[0] if known is None else known
+            if known is None:
+                known = kernel_statistics([system], self.kernel, self.options, engine=self.engine)[0]
+            statistic = known
         found = class_member(problem, self.kernel, self.classes[index], system, statistic, anchored=self.anchor is not None)
         return replace(found, scale=scale, plan=plan, examiner=self.examiners[index])
 
@@ -330,6 +336,7 @@ def evaluate(
     chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    engine: AnyEngine | None = None,
 ) -> Evaluation:
     """The Bellman systems and kernel statistics of all classes, from one pass over the pairs of rows.
 
@@ -349,6 +356,9 @@ def evaluate(
         How the pass over the pairs is cut up.
     progress : callable, optional
         Called with the fraction done.
+    engine : engine, or "auto", optional
+        Who computes the pass over the pairs: None for this machine, as `options` say; a cluster such as
+        `aope.engines.Dask(workers=4)`; "auto" for what `aope.engines.choose` finds best on this machine.
 
     Returns
     -------
@@ -368,7 +378,7 @@ def evaluate(
     """
     check_asked(problem, kernel)
     around = Around(anchor, reference_of(problem), chosen)
-    return evaluation_from(problem, kernel, as_classes(features), around, options, progress)
+    return evaluation_from(problem, kernel, as_classes(features), around, options, progress, engine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,6 +411,7 @@ def evaluation_from(
     around: Around,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    engine: AnyEngine | None = None,
 ) -> Evaluation:
     """The sums of all classes, values counted from the reference."""
     experience, reference, chosen = problem.experience, around.reference, around.chosen
@@ -409,5 +420,7 @@ def evaluation_from(
     systems = tuple(bellman_system(experience, each, counted, reference) for each in classes)
     if anchor is not None and chosen.estimate:  # then weights of a cut may look at its residuals
         systems = tuple(replace(each, rewards=each.target) for each in systems)
-    statistics = tuple(kernel_statistics(systems, kernel, options, progress))
-    return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options)
+    columns = sum(each.columns().shape[1] for each in systems)
+    by = None if engine is None else engine_for(engine, kernel, systems[0].points, columns, options)
+    statistics = tuple(kernel_statistics(systems, kernel, options, progress, by))
+    return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options, engine=by)

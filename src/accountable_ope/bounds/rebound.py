@@ -70,6 +70,7 @@ class Rebound:
             anchor=before.anchor,
             chosen=before.chosen,
             options=before.options,
+            engine=before.engine,
         )
         return self._bound(replace(other, log=before.log), self.asked.delta)
 

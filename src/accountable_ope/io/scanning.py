@@ -131,28 +131,47 @@ class TransitionScan:
 
     def __iter__(self) -> Iterator[Transitions]:
         numbers: dict[int | str, int] = {}
+        label = self._reading.layout.single.get("episode")
+        for data, table in self._read(0, len(self.sizes)):
+            yield data if label is None or data.episodes is None else _numbered(data, table[label], numbers)
+
+    def absolute(self) -> TransitionScan:
+        """The same log for a process that works in another folder: local files by their whole paths."""
+        if self._reading.filesystem.type_name != "local":
+            return self
+        return replace(self, files=tuple(replace(file, path=os.path.abspath(file.path)) for file in self.files))
+
+    def parts(self, start: int, stop: int) -> Iterator[Transitions]:
+        """The parts from number `start` on, before `stop`, without reading the row groups before them.
+
+        Of their episodes, nobody knows which began earlier.
+        """
+        return (data for data, _ in self._read(start, stop))
+
+    def _read(self, start: int, stop: int) -> Iterator[tuple[Transitions, pa.Table]]:
+        """Parts with the columns that they were made from."""
         like: Transitions | None = None
-        first = self.skipped
-        for table in self._tables():
+        first = self.skipped + sum(self.sizes[:start])
+        for table in self._tables(first, self.sizes[start:stop]):
             source = _PartSource(self, first, table)
             data = read_log(source, self._reading.ignore, self._reading.columns, policy=False, estimate=False).data
             if like is not None:
                 _check_alike(like, data, f"{source.name}: from {source.row(0)} on")
             like = data if like is None else like
-            label = self._reading.layout.single.get("episode")
-            yield data if label is None or data.episodes is None else _numbered(data, table[label], numbers)
+            yield data, table
             first += len(data)
 
-    def _tables(self) -> Iterator[pa.Table]:
-        """The columns of every part, put together from the pieces in which the files are read."""
-        sizes = iter(self.sizes)
+    def _tables(self, first: int, parts: Sequence[int]) -> Iterator[pa.Table]:
+        """The columns of parts of these sizes from row `first` on, put together from the pieces in which files are read."""
+        sizes = iter(parts)
         wanted = next(sizes, 0)
         pieces: list[pa.Table] = []
-        have, left = 0, self.skipped
-        for file in self.files:
-            for piece in self._pieces(file):
-                start = min(left, len(piece))
-                left -= start
+        have = 0
+        for file, end in zip(self.files, self._ends, strict=True):
+            if end <= first:
+                continue
+            for piece in self._pieces(file, max(first - (end - file.rows), 0)):
+                start = 0
                 while start < len(piece):
                     taken = min(len(piece) - start, wanted - have)
                     pieces.append(piece.slice(start, taken))
@@ -161,6 +180,8 @@ class TransitionScan:
                         yield self._joined(pieces)
                         pieces, have = [], 0
                         wanted = next(sizes, 0)
+                        if not wanted:
+                            return
 
     def _joined(self, pieces: list[pa.Table]) -> pa.Table:
         import pyarrow as pa
@@ -170,8 +191,8 @@ class TransitionScan:
         except pa.ArrowException as error:
             raise InvalidFile(f"{self.name}: a column has different types in different files: {error}") from error
 
-    def _pieces(self, file: LogFile) -> Iterator[pa.Table]:
-        """The columns of one file, in pieces of at most `batch_rows` rows."""
+    def _pieces(self, file: LogFile, skipped: int) -> Iterator[pa.Table]:
+        """The columns of one file without its first `skipped` rows, in pieces of at most `batch_rows` rows."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -183,20 +204,25 @@ class TransitionScan:
                 self._reading.filesystem.open_input_file(file.path) as stream,
                 pq.ParquetFile(stream, buffer_size=BUFFER_BYTES, pre_buffer=False) as opened,
             ):
+                if opened.metadata.num_rows != file.rows:
+                    raise _changed(file)
                 # One row group after the other: asked for all at once, pyarrow holds the whole file.
                 for group in range(opened.num_row_groups):
+                    if found + opened.metadata.row_group(group).num_rows <= skipped:
+                        found += opened.metadata.row_group(group).num_rows
+                        continue
                     for batch in opened.iter_batches(self.batch_rows, row_groups=[group], columns=stored):
-                        piece = pa.Table.from_batches([batch])
+                        found += len(batch)
+                        if found <= skipped:
+                            continue
+                        piece = pa.Table.from_batches([batch]).slice(max(len(batch) - (found - skipped), 0))
                         for name, value in given:
                             piece = piece.append_column(name, pa.repeat(value, len(piece)))
-                        found += len(piece)
-                        if found > file.rows:
-                            break
                         yield piece.select(self._reading.wanted)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file.name, error) from error
         if found != file.rows:
-            raise InvalidFile(f"{file.name} has changed while it was read: it had {file.rows} rows, as its footer said.")
+            raise _changed(file)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +261,10 @@ class _PartSource:
             return self.scan._place(row)
         before = self.scan._ends[self._file] - self.scan.files[self._file].rows
         return f"row {row - before} (row {row} of the log)"
+
+
+def _changed(file: LogFile) -> InvalidFile:
+    return InvalidFile(f"{file.name} has changed while it was read: it had {file.rows} rows, as its footer said.")
 
 
 def _numbered(data: Transitions, labels: pa.ChunkedArray, numbers: dict[int | str, int]) -> Transitions:

@@ -20,6 +20,7 @@ from ..kernels.products import Progress, TileOptions
 from ..programs.quadratic import Quadratic
 from ..validation import FloatArray, matrix, vector
 from .bellman import BellmanSystem
+from .engines.engine import AnyEngine, engine_for
 from .engines.finite_rank import reduce_pairs
 from .engines.tiles import PairSums
 
@@ -134,7 +135,11 @@ class KernelStatistic:
 
 @checked
 def kernel_statistic(
-    system: BellmanSystem, kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+    system: BellmanSystem,
+    kernel: Kernel,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+    engine: AnyEngine | None = None,
 ) -> KernelStatistic:
     """The statistic of one system: one symmetric pass over all pairs, memory O(n k).
 
@@ -147,6 +152,8 @@ def kernel_statistic(
         How the pass over the pairs of rows is cut up.
     progress : callable, optional
         Called with the fraction done.
+    engine : engine, optional
+        Who computes the pass, as in `evaluate`.
 
     Returns
     -------
@@ -164,12 +171,16 @@ def kernel_statistic(
     >>> kernel_statistic(system, aope.Gaussian(1.0)).count
     500
     """
-    return kernel_statistics([system], kernel, options, progress)[0]
+    return kernel_statistics([system], kernel, options, progress, engine)[0]
 
 
 @checked
 def kernel_statistics(
-    systems: Sequence[BellmanSystem], kernel: Kernel, options: TileOptions | None = None, progress: Progress | None = None
+    systems: Sequence[BellmanSystem],
+    kernel: Kernel,
+    options: TileOptions | None = None,
+    progress: Progress | None = None,
+    engine: AnyEngine | None = None,
 ) -> list[KernelStatistic]:
     """The statistics of several classes on the same data, from one pass over the pairs.
 
@@ -182,6 +193,8 @@ def kernel_statistics(
         How the pass over the pairs of rows is cut up.
     progress : callable, optional
         Called with the fraction done.
+    engine : engine, optional
+        Who computes the pass, as in `evaluate`.
 
     Returns
     -------
@@ -203,7 +216,12 @@ def kernel_statistics(
     if not systems:
         raise InvalidInput("`systems` must be at least one system. Got none.")
     stacked = np.concatenate([system.columns() for system in systems], axis=1)
-    return statistics_from(systems, stacked, reduce_pairs(kernel, systems[0].points, stacked, options, progress), kernel)
+    points = systems[0].points
+    if engine is None:
+        sums = reduce_pairs(kernel, points, stacked, options, progress)
+    else:
+        sums = engine_for(engine, kernel, points, stacked.shape[1], options).pair_sums(kernel, points, stacked, options, progress)
+    return statistics_from(systems, stacked, sums, kernel)
 
 
 def statistics_from(

@@ -333,7 +333,7 @@ def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: P
     total: PartialStatistic | None = None
     first = 0
     for batch in scan:
-        found = _located(scan, first, batch, question)
+        found = located_statistic(scan, first, batch, question)
         total = found if total is None else total + found
         first += len(batch)
         if progress is not None:
@@ -342,7 +342,7 @@ def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: P
     return total
 
 
-def _located(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> PartialStatistic:
+def located_statistic(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> PartialStatistic:
     """The sums over one part; what is wrong with it is said with the place of its rows."""
     return sums_of(located_columns(scan, first, batch, question), question)
 
