@@ -103,9 +103,9 @@ class StreamPass:
         self._metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
         self._inverse = np.linalg.inv(np.linalg.cholesky(self._metric))
 
-    def take(self, rows: BatchColumns) -> None:
-        """The next rows."""
-        found, count = sums_of(rows, self._question), len(rows.target)
+    def take(self, rows: BatchColumns, found: PartialStatistic | None = None) -> None:
+        """The next rows; found: their sums, where they are known already."""
+        found, count = sums_of(rows, self._question) if found is None else found, len(rows.target)
         self._sums = found if self._sums is None else self._sums + found
         columns = np.column_stack([rows.residuals, rows.target])
         scale = np.sqrt(self._question.kernel.diagonal(rows.points))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..arguments import checked
@@ -23,9 +23,10 @@ from ..statistics.bellman import bellman_system
 from ..statistics.estimates import q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import StreamQuestion, located_columns
+from ..statistics.streaming import BatchColumns, StreamQuestion, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
+from .ahead import ahead
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
@@ -128,10 +129,9 @@ def pass_over(
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
     left_out, at = 0, 0
-    for batch in scan:
-        logs[0].refuse_new_end(scan, at, batch)
-        for log, each in zip(logs, passing, strict=True):
-            each.take(located_columns(scan, at, batch, log.question))
+    for batch, summed in ahead(_summed(scan, logs)):
+        for (columns, sums), each in zip(summed, passing, strict=True):
+            each.take(columns, sums)
         batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
         sightings.add(batch)
         left_out = max(left_out, batch.left_out)
@@ -156,6 +156,18 @@ def pass_over(
         )
         for log, passed in zip(logs, found, strict=True)
     )
+
+
+def _summed(
+    scan: TransitionScan, logs: Sequence[LogBegun]
+) -> Iterator[tuple[Transitions, list[tuple[BatchColumns, PartialStatistic]]]]:
+    """Every part of the log, as each class sees it, with its sums: what needs no row before."""
+    at = 0
+    for batch in scan:
+        logs[0].refuse_new_end(scan, at, batch)
+        found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
+        yield batch, [(columns, sums_of(columns, question)) for question, columns in found]
+        at += len(batch)
 
 
 @checked

@@ -8,11 +8,12 @@ bound these make mean (w - o)^2 + d'T^{-1}d least, d what they leave out of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..kernels.kernel import Kernel
+from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
 from ..validation import FloatArray
 from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
@@ -54,10 +55,16 @@ class Regression:
         self.fit()
 
     def _raw(self, points: FloatArray) -> FloatArray:
-        parts = [np.ones((len(points), 1)), points, kernel_columns(self._kernel, points, self._centers)]
+        parts = [np.ones((len(points), 1)), points, self._of_kernel(points)]
         if self._features is not None:
             parts.append(self._features(points))
         return np.concatenate(parts, axis=1)
+
+    def _of_kernel(self, points: FloatArray) -> FloatArray:
+        """K(x, centers), or as many of its own features where the kernel is made of random ones: these cost less."""
+        if isinstance(self._kernel, RandomFeatureKernel):
+            return replace(self._kernel, dimension=min(self._kernel.dimension, max(len(self._centers) // 2, 1))).features(points)
+        return kernel_columns(self._kernel, points, self._centers)
 
     def columns(self, points: FloatArray) -> FloatArray:
         """What Z is regressed on."""
