@@ -110,7 +110,8 @@ class StreamPass:
         columns = np.column_stack([rows.residuals, rows.target])
         scale = np.sqrt(self._question.kernel.diagonal(rows.points))
         weights = np.zeros(count) if self._cut is None else self._cut.take(rows.points, columns)
-        self._kept.append(np.column_stack([columns, scale, weights])[(-self._at) % self._stride :: self._stride])
+        some = slice((-self._at) % self._stride, None, self._stride)  # copied, so that the other rows can be forgotten
+        self._kept.append(np.column_stack([columns[some], scale[some], weights[some]]))
         if self._stride > 1:
             leverage = np.linalg.norm(columns @ self._inverse.T, axis=1) * ROUNDING
             self._largest = np.maximum(self._largest, [(scale * leverage).max(), (weights * leverage).max()])

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from threadpoolctl import threadpool_limits
+
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.products import Progress
 from ..problem.fingerprint import Fingerprint
@@ -26,7 +29,6 @@ from ..statistics.partial import PartialStatistic
 from ..statistics.streaming import BatchColumns, StreamQuestion, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
-from .ahead import ahead
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
@@ -129,15 +131,16 @@ def pass_over(
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
     left_out, at = 0, 0
-    for batch, summed in ahead(_summed(scan, logs)):
-        for (columns, sums), each in zip(summed, passing, strict=True):
-            each.take(columns, sums)
-        batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
-        sightings.add(batch)
-        left_out = max(left_out, batch.left_out)
-        at += len(batch)
-        if progress is not None:
-            progress(at / scan.rows)
+    with threadpool_limits(limits=1, user_api="blas"):  # two threads share the work, and small products gain nothing by more
+        for batch, summed in ahead(_summed(scan, logs)):
+            for (columns, sums), each in zip(summed, passing, strict=True):
+                each.take(columns, sums)
+            batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
+            sightings.add(batch)
+            left_out = max(left_out, batch.left_out)
+            at += len(batch)
+            if progress is not None:
+                progress(at / scan.rows)
     record, tested = DataRecord(scan.rows, name.hexdigest(), starts.sha256), len(head)
     found = [each.done() for each in passing]
     return tuple(

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
 from ..classes.description import describe_class
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, FunctionClass, as_class, expected_features
 from ..errors import InvalidInput, InvalidRow
+from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.blocks import roundings
 from ..kernels.description import describe_kernel
@@ -332,12 +334,13 @@ def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: P
     """
     total: PartialStatistic | None = None
     first = 0
-    for batch in scan:
-        found = located_statistic(scan, first, batch, question)
-        total = found if total is None else total + found
-        first += len(batch)
-        if progress is not None:
-            progress(first / scan.rows)
+    with threadpool_limits(limits=1, user_api="blas"):  # threads take parts of the work, and small products gain nothing by more
+        for batch in ahead(iter(scan)):
+            found = located_statistic(scan, first, batch, question)
+            total = found if total is None else total + found
+            first += len(batch)
+            if progress is not None:
+                progress(first / scan.rows)
     assert total is not None  # a scan has rows
     return total
 

@@ -14,7 +14,7 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
 
     Examples
     --------
-    >>> from accountable_ope.bounds.ahead import ahead
+    >>> from accountable_ope.io.ahead import ahead
     >>> list(ahead(iter(range(3))))
     [0, 1, 2]
     """
