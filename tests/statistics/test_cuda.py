@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accountable_ope import Gaussian, Laplace
+import accountable_ope as aope
+from accountable_ope import Gaussian, Laplace, RandomFeatureKernel
+from accountable_ope.environments import PlantedMDP
 from accountable_ope.errors import AopeError
 from accountable_ope.kernels import TileOptions
 from accountable_ope.statistics.engines.cuda import COLUMNS, cuda_cross_sums, cuda_pair_sums, entry_error
+from accountable_ope.statistics.engines.finite_rank import reduce_pairs
 from accountable_ope.statistics.engines.growing import cross_sums
 from accountable_ope.statistics.engines.tiles import pair_sums
 
@@ -74,9 +77,35 @@ def test_far_points_and_padding():
 
 
 @on_device
+@pytest.mark.parametrize(("n", "k", "d"), [(2, 1, 1), (5000, 17, 6), (20_000, 33, 4)])
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), RandomFeatureKernel(64, 0.7)], ids=repr)
+def test_in_double_precision_it_is_off_by_as_little_as_it_says(kernel, n, k, d):
+    x, columns = rows(n, k, d)
+    found, exact = reduce_pairs(kernel, x, columns, TileOptions(device="cuda")), reduce_pairs(kernel, x, columns)
+    assert off(found.pair_gram, exact.pair_gram, columns, columns) <= found.kernel_error + exact.kernel_error
+    assert found.kernel_error < 1e-10
+    assert off(found.diag_gram, exact.diag_gram, columns, columns) < 1e-15
+
+
+@on_device
+def test_an_interval_is_that_of_the_processor():
+    mdp = PlantedMDP(seed=1, features=5, discount=0.9)
+    data = mdp.sample(np.random.default_rng(0), trajectories=60)
+    facts = aope.Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=1.5 * mdp.norm)
+    problem = aope.Problem(data, mdp.starts, mdp.policy, facts)
+    for kernel in (Gaussian(1.0), RandomFeatureKernel(64)):
+        found, expected = (
+            aope.evaluate(problem, features=mdp.features(), kernel=kernel, options=options).bound()
+            for options in (TileOptions(device="cuda"), None)
+        )
+        assert found.check()
+        np.testing.assert_allclose([found.lower, found.upper], [expected.lower, expected.upper], rtol=1e-6)
+
+
+@on_device
 def test_other_kernels_are_refused():
     x, columns = rows(10, 2)
-    with pytest.raises(AopeError, match="Gaussian kernels only"):
+    with pytest.raises(AopeError, match="Gaussian kernels and random features only"):
         cuda_pair_sums(Laplace(1.0), x, columns)
 
 

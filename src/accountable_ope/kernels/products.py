@@ -48,9 +48,9 @@ class TileOptions:
     threads : int, optional
         Number of threads; None for as many as the machine has cores.
     single_precision : bool
-        Whether tiles are computed in float32. Bounds account for its larger rounding errors.
+        Whether tiles are computed in float32, on a GPU by half-precision products. Bounds account for the larger rounding errors.
     device : str
-        "cpu", or "cuda" for exact sums over pairs with a Gaussian kernel on a GPU. Bounds account for its rounding errors.
+        "cpu", or "cuda" for sums on a GPU, over pairs with a Gaussian kernel or over rows with random features.
 
     Raises
     ------

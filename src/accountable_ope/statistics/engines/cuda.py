@@ -20,8 +20,10 @@ import numpy as np
 
 from ...errors import InvalidInput, MissingExtra
 from ...kernels.kernel import Gaussian, Kernel
-from ...kernels.products import Progress
+from ...kernels.products import Progress, TileOptions
+from ...kernels.random_features import RandomFeatureKernel
 from ...validation import FloatArray
+from .cuda_double import double_feature_sums, double_pair_sums
 from .growing import CrossSums
 from .tiles import PairSums
 
@@ -30,8 +32,23 @@ UNIT = 2.0**-24
 COLUMNS = 2**13
 """Columns of K whose products are summed in float32, before such sums are added in float64."""
 
+_NOT_GAUSSIAN = '`device="cuda"` computes sums for Gaussian kernels and random features only. Got {!r}; use `device="cpu"`.'
+
 MOST_DIMENSIONS = 32
 """Coordinates of a point, through which a tile goes one after the other."""
+
+
+def cuda_sums(
+    kernel: Kernel, points: FloatArray, columns: FloatArray, options: TileOptions, progress: Progress | None = None
+) -> PairSums:
+    """On a GPU: in double precision, or exact pairs by half-precision products where single precision was asked for."""
+    if isinstance(kernel, RandomFeatureKernel):
+        return double_feature_sums(opened_torch(), kernel, points, columns, progress)
+    if options.single_precision:
+        return cuda_pair_sums(kernel, points, columns, progress)
+    if not isinstance(kernel, Gaussian):
+        raise InvalidInput(_NOT_GAUSSIAN.format(kernel))
+    return double_pair_sums(opened_torch(), kernel, points, columns, progress)
 
 
 def cuda_pair_sums(kernel: Kernel, points: FloatArray, columns: FloatArray, progress: Progress | None = None) -> PairSums:
@@ -60,6 +77,17 @@ def entry_error(dimension: int, reach: float, least: int, largest: int) -> float
     return UNIT * (entry + 3 * 4 + 2 * (largest + 1) + COLUMNS / least + 2)
 
 
+def opened_torch() -> Any:
+    """torch with a GPU that it can use, or one sentence that says why there is none."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise MissingExtra('`device="cuda"` needs torch: pip install "accountable-ope[gpu]".') from error
+    if not torch.cuda.is_available():
+        raise InvalidInput('`device="cuda"` needs a GPU that torch can use, and it finds none here. Use `device="cpu"`.')
+    return torch
+
+
 class _Rows(NamedTuple):
     """Points in units of the kernel (n, d) and the columns (n, k) beside them."""
 
@@ -76,12 +104,7 @@ class _Device(NamedTuple):
     @classmethod
     def open(cls) -> _Device:
         """The first GPU, or one sentence that says why there is none."""
-        try:
-            torch = importlib.import_module("torch")
-        except ImportError as error:
-            raise MissingExtra('`device="cuda"` needs torch: pip install "accountable-ope[gpu]".') from error
-        if not torch.cuda.is_available():
-            raise InvalidInput('`device="cuda"` needs a GPU that torch can use, and it finds none here. Use `device="cpu"`.')
+        torch = opened_torch()
         try:
             return cls(torch, importlib.import_module(".cuda_tiles", __package__))
         except ImportError as error:
@@ -130,7 +153,7 @@ class _Device(NamedTuple):
 def _coordinates(kernel: Kernel, points: FloatArray, others: FloatArray) -> tuple[FloatArray, float]:
     """Points, and after them `others` unless they are the same, so that K = 2^(-|x - y|^2); and the largest |x|."""
     if not isinstance(kernel, Gaussian):
-        raise InvalidInput(f'`device="cuda"` computes exact sums for Gaussian kernels only. Got {kernel!r}; use `device="cpu"`.')
+        raise InvalidInput(_NOT_GAUSSIAN.format(kernel))
     if points.shape[1] > MOST_DIMENSIONS:
         raise InvalidInput(f'`device="cuda"` takes points of at most {MOST_DIMENSIONS} coordinates. Got {points.shape[1]}.')
     both = points if others is points else np.concatenate([points, others])

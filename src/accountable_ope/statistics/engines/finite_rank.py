@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels.blocks import blocks, roundings
-from ...kernels.kernel import FiniteRank, Kernel
+from ...kernels.kernel import FiniteRank, Kernel, Tabular
 from ...kernels.products import Progress, TileOptions
 from ...validation import FloatArray
 from .tiles import PairSums, pair_sums
@@ -15,11 +15,11 @@ def reduce_pairs(
     kernel: Kernel, points: FloatArray, columns: FloatArray, options: TileOptions | None = None, progress: Progress | None = None
 ) -> PairSums:
     """The sums over all pairs, by the cheapest exact way that the kernel allows."""
-    if not isinstance(kernel, FiniteRank):
-        if options is not None and options.device == "cuda":
-            from .cuda import cuda_pair_sums
+    if options is not None and options.device == "cuda" and not isinstance(kernel, Tabular):
+        from .cuda import cuda_sums
 
-            return cuda_pair_sums(kernel, points, columns, progress)
+        return cuda_sums(kernel, points, columns, options, progress)
+    if not isinstance(kernel, FiniteRank):
         return pair_sums(kernel, points, columns, options, progress)
     projected = kernel.project(points, columns)
     diagonal = diagonal_sums(kernel, points, columns)
