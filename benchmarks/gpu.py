@@ -16,15 +16,14 @@ import torch
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
-from accountable_ope.kernels import TileOptions
+from accountable_ope.kernels import Kernel, TileOptions
 from accountable_ope.statistics.engines.finite_rank import reduce_pairs
+from accountable_ope.statistics.engines.tiles import PairSums
 
 DOUBLE, HALF = TileOptions(device="cuda"), TileOptions(device="cuda", single_precision=True)
 
 
-def timed(
-    kernel: aope.Gaussian | aope.RandomFeatureKernel, x: np.ndarray, columns: np.ndarray, options: TileOptions | None
-) -> tuple:
+def timed(kernel: Kernel, x: np.ndarray, columns: np.ndarray, options: TileOptions | None) -> tuple[PairSums, float]:
     """(sums, seconds): the second of two runs, since the first compiles."""
     seconds = 0.0
     for _ in range(1 if options is None else 2):
@@ -53,7 +52,8 @@ def main() -> None:
             half, fast = timed(kernel, x, columns, HALF)
             double, slow = timed(kernel, x, columns, DOUBLE)
             counted = f"counted {half.kernel_error:.1e} and {double.kernel_error:.1e}"
-            line = f"n = {n:8}, k = {k:3}: half {fast:6.2f} s, double {slow:6.2f} s, apart by {off(half.pair_gram, double.pair_gram):.1e}"
+            apart = off(half.pair_gram, double.pair_gram)
+            line = f"n = {n:8}, k = {k:3}: half {fast:6.2f} s, double {slow:6.2f} s, apart by {apart:.1e}"
             if n == 2**14:
                 exact, _ = timed(kernel, x, columns, None)
                 line += f", double from the processor by {off(double.pair_gram, exact.pair_gram):.1e}"
@@ -75,10 +75,8 @@ def main() -> None:
         interval = evaluation.bound()
         seconds = time.perf_counter() - begin
         width = (1 - 0.95) * (interval.upper - interval.lower)
-        print(
-            f"{len(data)} rows, 64 features, {name}: {seconds:.1f} s ({summed:.1f} s of sums), width {width:.2g}, {interval!r}",
-            flush=True,
-        )
+        times = f"{seconds:.1f} s ({summed:.1f} s of sums)"
+        print(f"{len(data)} rows, 64 features, {name}: {times}, width {width:.2g}, {interval!r}", flush=True)
 
 
 if __name__ == "__main__":
