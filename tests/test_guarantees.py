@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
@@ -228,6 +229,22 @@ def in_rkhs(asked: Case) -> object:
     return aope.bound_rkhs(asked.problem, landmarks=5, bandwidth=given, kernel_bandwidth=1.0, radius=asked.radius)
 
 
+def stream_question(asked: Case) -> aope.StreamQuestion:
+    return aope.StreamQuestion(asked.problem.question, FEATURES, aope.RandomFeatureKernel(20))
+
+
+def streamed(asked: Case) -> object:
+    with TemporaryDirectory() as folder:
+        aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
+        return aope.bound_stream(aope.scan_transitions(folder), stream_question(asked), asked.radius)
+
+
+def summed(asked: Case) -> object:
+    question = stream_question(asked)
+    sums = aope.partial_statistic(asked.problem.data, question)
+    return aope.bound_sums(sums, question, asked.problem.data, asked.radius)
+
+
 def by_plans(asked: Case) -> aope.Interval:
     """With rates and weights that were fixed for other assumptions."""
     evaluation = aope.evaluate(asked.problem, **asked.classes)
@@ -260,6 +277,7 @@ def weighted(method: str, estimator: str | DoublyRobust = "per-decision") -> Cal
 
 OF_A_PROBLEM = tuple(name for name in CASES if not name.startswith("planned"))
 FEW = ("plain", "random rewards", "terminal", "cut off", "sample", "earlier rows", "cut", "propensities")
+STREAMED = ("plain", "random rewards", "terminal", "cut off", "paid at the end", "sample", "cut")
 ASYMPTOTIC = tuple(
     name for name in OF_A_PROBLEM if CASES[name].radius == "azuma" and name not in ("misfit", "earlier rows", "relative norm")
 )
@@ -285,6 +303,8 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
             if name not in ("wild", "earlier rows", "one step, another radius") and "relative" not in name
         ),
     ),
+    "bound_stream": (streamed, STREAMED),
+    "bound_sums": (lambda asked: summed(asked), STREAMED),
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
         in_rkhs,

@@ -126,7 +126,8 @@ def _wanted(hint: Any, strict: bool) -> Wanted:
         return _either([_wanted(each, strict) for each in inner])
     if origin is Literal:
         return Wanted(
-            lambda value: any(value is each or value == each for each in inner), f"one of {', '.join(map(repr, inner))}"
+            lambda value: any(value is each or (type(value) is type(each) and value == each) for each in inner),
+            f"one of {', '.join(map(repr, inner))}",
         )
     if origin is np.ndarray:
         return _array(inner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         module, attribute = sources[name]
         if module is None:  # from . import room
             return import_module(f"{package}.{attribute}")
-        return getattr(import_module(f"{package}.{module}"), attribute)
+        found = import_module(f"{package}.{module}")
+        if find_spec(f"{package}.{module}.{attribute}") if hasattr(found, "__path__") else None:  # a room within a room
+            return import_module(f"{package}.{module}.{attribute}")
+        return getattr(found, attribute)
 
     return getattr_, lambda: sorted(sources), sorted(sources)

@@ -61,9 +61,16 @@ WITHOUT: dict[NoCut, Callable[[], aope.Interval]] = {
         problem(), features=MDP.features(), kernel=KERNEL, chosen=aope.Choice(points=False)
     ).bound(),
     NoCut.POLICY: lambda: of_draws(Draws()),
+    NoCut.SUMS: lambda: of_sums(),
     NoCut.STARTS: lambda: ready(problem(starts=replaced(fixed=False))).bound(),
     NoCut.WEIGHTS: lambda: ready(problem(DATA.rows(slice(0, 15)))).bound(),
 }
+
+
+def of_sums() -> aope.Interval:
+    asked = problem()
+    question = aope.StreamQuestion(asked.question, MDP.features(), aope.RandomFeatureKernel(40))
+    return aope.bound_sums(aope.partial_statistic(asked.data, question), question, asked.data)
 
 
 def replaced(*, fixed: bool) -> aope.StartStates:

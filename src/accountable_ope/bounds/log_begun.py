@@ -110,4 +110,4 @@ def first_rows_of(scan: TransitionScan, rows: int) -> Transitions:
         np.concatenate([part.episode_numbers for part in parts]) if labeled else None,
         np.concatenate(recorded) if len(recorded) == len(parts) else None,
     )
-    return found if len(found) <= rows else found.rows(slice(0, rows))
+    return (found if len(found) <= rows else found.rows(slice(0, rows))).having_left_out(scan.left_out)

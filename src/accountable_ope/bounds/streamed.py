@@ -130,14 +130,13 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    left_out, at = 0, 0
+    at = 0
     with threadpool_limits(limits=1, user_api="blas"):  # two threads share the work, and small products gain nothing by more
         for batch, summed in ahead(_summed(scan, logs)):
             for (columns, sums), each in zip(summed, passing, strict=True):
                 each.take(columns, sums)
             batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
             sightings.add(batch)
-            left_out = max(left_out, batch.left_out)
             at += len(batch)
             if progress is not None:
                 progress(at / scan.rows)
@@ -154,7 +153,6 @@ def pass_over(
             examiner=Examiner(log.question.kernel, log.first, tested if tested < scan.rows else None),
             no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
             anchor=log.anchor,
-            left_out=left_out,
             chosen=chosen,
         )
         for log, passed in zip(logs, found, strict=True)
@@ -222,7 +220,7 @@ def bound_sums(
     rule = radius_rule(radius)
     refuse_unstreamed(question.question, rule)
     question.subject.refuse_other(sums.subject)
-    problem = question.question.on(part)
+    problem = question.question.on(part.having_left_out(max(sums.left_out, part.left_out)))
     facts = problem.assumptions
     if facts.terminates is None and sums.ended and not problem.terminates:
         problem = problem.assuming(replace(facts, terminates=True))

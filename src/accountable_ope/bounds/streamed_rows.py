@@ -45,8 +45,6 @@ class StreamedRows:
     no_cut : NoCut or None
     anchor : QColumns or None
         The estimate at those rows that are at hand.
-    left_out : int
-        Rows of the log without a next state.
     chosen : Choice
         When class and kernel were chosen.
     """
@@ -60,7 +58,6 @@ class StreamedRows:
     examiner: Examiner | None = None
     no_cut: NoCut | None = None
     anchor: QColumns | None = None
-    left_out: int = 0
     chosen: Choice = BEFORE_THE_DATA
 
     def ends(self, rule: RadiusRule, delta: float) -> ClassEnds:
@@ -94,7 +91,6 @@ def streamed_interval(classes: Sequence[StreamedRows], rule: RadiusRule, split: 
         first.chosen,
     )
     setting = evaluation.setting(rows)
-    facts = replace(setting.circumstances, left_out=first.left_out)
-    setting = replace(setting, data=first.record, circumstances=facts)
+    setting = replace(setting, data=first.record)
     ends = [each.ends(rule, split.kernel) for each in classes]
     return replace(evaluation.interval(ends, rule, split, setting), count=rows)

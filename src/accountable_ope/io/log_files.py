@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..validation import describe
-from .columns import listed
+from .columns import LEFT_OUT, listed
 from .sources import CSV, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
@@ -39,12 +39,15 @@ class LogFile:
         How many rows it has.
     partition : tuple of (str, value)
         Columns that its folders name, as `day=3` does, with the value that all of its rows have there.
+    left_out : int
+        How many rows of the log were left out when it was written, since they had no next state.
     """
 
     name: str
     path: str
     rows: int = 0
     partition: tuple[tuple[str, int | str | None], ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +194,12 @@ def _footer(filesystem: Any, file: LogFile) -> tuple[LogFile, pa.Schema]:
 
     try:
         with filesystem.open_input_file(file.path) as stream, pq.ParquetFile(stream) as opened:
-            return replace(file, rows=opened.metadata.num_rows), opened.schema_arrow
+            said = (opened.schema_arrow.metadata or {}).get(LEFT_OUT.encode(), b"0").decode()
+            if not said.isdecimal():
+                raise InvalidFile(f"{file.name} says in its metadata that {said!r} rows were left out, which is no number.")
+            return replace(file, rows=opened.metadata.num_rows, left_out=int(said)), opened.schema_arrow
+    except InvalidFile:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:  # names of columns may be damaged too
         raise unreadable(file.name, error) from error
 

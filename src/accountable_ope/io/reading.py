@@ -230,7 +230,7 @@ def read_log(
     except InvalidFile:
         raise  # names the file already
     except InvalidRow as error:
-        raise InvalidFile(f"{table.name}: {error.placed(table.row)}") from error
+        raise InvalidFile(f"{table.name}: {error.placed(table.row)}{_own_names(table, str(error))}") from error
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}{_own_names(table, str(error))}") from error
 

@@ -103,6 +103,11 @@ class TransitionScan:
         return self.rows
 
     @property
+    def left_out(self) -> int:
+        """How many rows of the log are not in these files since their next states were not logged, as the files say."""
+        return sum(file.left_out for file in self.files)
+
+    @property
     def number_of_episodes(self) -> None:
         """Nobody knows before all rows were read."""
         return None

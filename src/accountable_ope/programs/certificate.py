@@ -134,9 +134,10 @@ class Certificate:
 
     def _check_empty(self, tolerance: float) -> CertificateCheck:
         """The least loss over the other constraints, bounded from below, must exceed the limit of the loss."""
-        loss = next(c for c in self.constraints if c.role is Role.LOSS)
-        others = tuple(c for c in self.constraints if c is not loss)
-        weights = np.array([m for c, m in zip(self.constraints, self.multipliers, strict=True) if c is not loss])
+        # By its place: the same constraint may stand there twice.
+        place = next(index for index, c in enumerate(self.constraints) if c.role is Role.LOSS)
+        loss, others = self.constraints[place], (*self.constraints[:place], *self.constraints[place + 1 :])
+        weights = np.delete(self.multipliers, place)
         least, _ = lagrangian_value(loss.quadratic, others, weights)
         slack = tolerance * max(abs(least), abs(self.bound))
         # Rounding may be counted in more than one way, and what is claimed lies between them.

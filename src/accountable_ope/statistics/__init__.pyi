@@ -1,4 +1,3 @@
-from . import engines as engines
 from .bellman import BellmanSystem as BellmanSystem
 from .bellman import bellman_residuals as bellman_residuals
 from .bellman import bellman_system as bellman_system

@@ -124,6 +124,8 @@ class PartialStatistic:
         The number of rows.
     ended : int
         How many of them are terminated.
+    left_out : int
+        How many other rows were left out since their next states were not logged.
     roundings : int
         So many additions, at most, were done one after the other for any of the sums.
 
@@ -153,6 +155,7 @@ class PartialStatistic:
     next_moments: FloatArray
     count: int
     ended: int
+    left_out: int
     roundings: int
 
     def __repr__(self) -> str:
@@ -173,6 +176,7 @@ class PartialStatistic:
             next_moments=self.next_moments + other.next_moments,
             count=self.count + other.count,
             ended=self.ended + other.ended,
+            left_out=self.left_out + other.left_out,
             roundings=max(self.roundings, other.roundings) + 1,
         )
 
@@ -222,7 +226,7 @@ class PartialStatistic:
             self.data_moments,
             self.next_moments,
             subject.objective,
-            np.array([self.count, self.ended, self.roundings], dtype=np.int64),
+            np.array([self.count, self.ended, self.left_out, self.roundings], dtype=np.int64),
             np.array(
                 [
                     subject.discount,
@@ -252,16 +256,16 @@ class PartialStatistic:
         wrong = [name for name, array, shape in wanted if array.shape != shape or array.dtype != np.float64]
         wide = m + 1 + (numbers.shape == (4,) and not math.isnan(numbers[3]))
         wrong += [name for name, array in (("data_moments", data), ("next_moments", after)) if array.shape != (wide, wide)]
-        if counts.shape != (3,) or counts.dtype != np.int64 or names.shape != (3,) or names.dtype.kind != "U":
+        if counts.shape != (4,) or counts.dtype != np.int64 or names.shape != (3,) or names.dtype.kind != "U":
             wrong.append("counts" if names.shape == (3,) else "names")
         if wrong or labels.dtype != np.float64:
             raise InvalidFile(f"{os.fspath(path)} is not {what} (its array {(wrong or ['labels'])[0]!r} is of another kind).")
-        count, ended, roundings = counts.tolist()
-        if not (0 <= ended <= count >= 2 and roundings >= 0):
+        count, ended, left_out, roundings = counts.tolist()
+        if not (0 <= ended <= count >= 2 and roundings >= 0 and left_out >= 0):
             raise InvalidFile(f"{os.fspath(path)} is not {what} (it has {count} rows, of which {ended} are terminated).")
         kernel, features, fingerprint = (str(name) for name in names)
         discount, supremum, reference, anchor = numbers.tolist()
         subject = Subject(
             kernel, features, discount, fingerprint, supremum, objective, reference, None if math.isnan(anchor) else anchor
         )
-        return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, roundings)
+        return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, left_out, roundings)

@@ -230,6 +230,8 @@ class BatchColumns:
         The estimate likewise, counted from the reference.
     live : array (n,) of bool
         Where the next state is not terminal.
+    left_out : int
+        How many other rows were left out of the log.
     """
 
     points: FloatArray
@@ -240,6 +242,7 @@ class BatchColumns:
     anchor_here: FloatArray | None
     anchor_after: FloatArray | None
     live: BoolArray
+    left_out: int = 0
 
 
 def batch_columns(batch: Transitions, question: StreamQuestion) -> BatchColumns:
@@ -262,6 +265,7 @@ def batch_columns(batch: Transitions, question: StreamQuestion) -> BatchColumns:
         anchor_here=None if anchor is None else anchor.at_data,
         anchor_after=None if anchor is None else anchor.at_next,
         live=live,
+        left_out=batch.left_out,
     )
 
 
@@ -281,6 +285,7 @@ def sums_of(rows: BatchColumns, question: StreamQuestion) -> PartialStatistic:
         next_moments=_moments(rows.after[live], None if rows.anchor_after is None else rows.anchor_after[live]),
         count=len(live),
         ended=int(len(live) - live.sum()),
+        left_out=rows.left_out,
         roundings=roundings(len(live)),
     )
 

@@ -66,8 +66,8 @@ class EngineChoice:
 
     Examples
     --------
-    >>> from accountable_ope.engines import EngineChoice
-    >>> EngineChoice("tiles", "Asked for.").name
+    >>> import accountable_ope as aope
+    >>> aope.engines.EngineChoice("tiles", "Asked for.").name
     'tiles'
     """
 
