@@ -19,6 +19,7 @@ from accountable_ope.kernels import TileOptions
 from accountable_ope.statistics import bellman_system, kernel_statistics
 from accountable_ope.statistics.engines import cluster, engine
 from accountable_ope.statistics.engines import dask as module
+from command import heed_interrupts
 
 distributed = pytest.importorskip("distributed")
 
@@ -369,8 +370,9 @@ if __name__ == "__main__":
 
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "script.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True, start_new_session=True) as process:
+    command, pipe = [sys.executable, "script.py"], subprocess.PIPE
+    options = {"cwd": tmp_path, "stdout": pipe, "stderr": pipe, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, preexec_fn=heed_interrupts, **options) as process:
         pids = [int(word) for word in process.stdout.readline().split()]
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
