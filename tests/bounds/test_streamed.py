@@ -216,3 +216,15 @@ def test_first_rows_that_show_nothing_are_named(tmp_path):
     data = planted_rows().paying(np.zeros(3000))
     with pytest.raises(aope.InvalidInput, match="the event that decides the value was never logged"):
         aope.stream_value(scanned(tmp_path, data), aope.Question(MDP.starts, MDP.policy, replace(FACTS, norm_bound=None)))
+
+
+def test_sums_are_bounded_under_what_their_rows_were_checked_against():
+    """A range that the rows were not held to would be a premise that nobody looked at."""
+    data = planted_rows()
+    sums = aope.partial_statistic(data, asked(replace(FACTS, reward_range=(0, 10))))
+    with pytest.raises(aope.InvalidInput, match=r"rows of one were checked against reward_range=\(0.0, 1.0\).*\(0.0, 10.0\)"):
+        aope.bound_sums(sums, asked(), data)
+    with pytest.raises(aope.InvalidInput, match="rows of one were checked against"):
+        _ = sums + aope.partial_statistic(data, asked())
+    stronger = asked(replace(FACTS, reward_range=(0, 10), norm_bound=50.0))
+    assert aope.bound_sums(sums, stronger, data).check()  # a norm is of no row

@@ -63,6 +63,8 @@ class Subject:
         The constant from which values are counted.
     anchor : float or None
         The value of the estimate around which the class lies; None: there is none.
+    declared : str
+        What every row was checked against: the range of rewards, the state box, and what is said of rewards and ends.
     """
 
     kernel: str
@@ -73,6 +75,7 @@ class Subject:
     objective: FloatArray
     reference: float = 0.0
     anchor: float | None = None
+    declared: str = ""
 
     @property
     def anchor_or_nan(self) -> float:
@@ -85,6 +88,10 @@ class Subject:
             one, two = getattr(self, name), getattr(other, name)
             if one != two:
                 raise InvalidInput(f"{REFUSED}: `{name}` is {one} in one and {two} in the other.")
+        if self.declared != other.declared:
+            raise InvalidInput(
+                f"{REFUSED}: rows of one were checked against {self.declared}, those of the other against {other.declared}."
+            )
         if self.fingerprint != other.fingerprint:
             named = f"kernel {self.kernel} and class {self.features}"
             raise InvalidInput(f"{REFUSED}: {named} are called alike in both, and differ in their numbers.")
@@ -235,7 +242,7 @@ class PartialStatistic:
                     math.nan if subject.anchor is None else subject.anchor,
                 ]
             ),
-            np.array([subject.kernel, subject.features, subject.fingerprint]),
+            np.array([subject.kernel, subject.features, subject.fingerprint, subject.declared]),
         )
         save_arrays(path, dict(zip(_STORED, stored, strict=True)))
 
@@ -256,16 +263,24 @@ class PartialStatistic:
         wrong = [name for name, array, shape in wanted if array.shape != shape or array.dtype != np.float64]
         wide = m + 1 + (numbers.shape == (4,) and not math.isnan(numbers[3]))
         wrong += [name for name, array in (("data_moments", data), ("next_moments", after)) if array.shape != (wide, wide)]
-        if counts.shape != (4,) or counts.dtype != np.int64 or names.shape != (3,) or names.dtype.kind != "U":
-            wrong.append("counts" if names.shape == (3,) else "names")
+        if counts.shape != (4,) or counts.dtype != np.int64 or names.shape != (4,) or names.dtype.kind != "U":
+            wrong.append("counts" if names.shape == (4,) else "names")
         if wrong or labels.dtype != np.float64:
             raise InvalidFile(f"{os.fspath(path)} is not {what} (its array {(wrong or ['labels'])[0]!r} is of another kind).")
         count, ended, left_out, roundings = counts.tolist()
         if not (0 <= ended <= count >= 2 and roundings >= 0 and left_out >= 0):
             raise InvalidFile(f"{os.fspath(path)} is not {what} (it has {count} rows, of which {ended} are terminated).")
-        kernel, features, fingerprint = (str(name) for name in names)
+        kernel, features, fingerprint, declared = (str(name) for name in names)
         discount, supremum, reference, anchor = numbers.tolist()
         subject = Subject(
-            kernel, features, discount, fingerprint, supremum, objective, reference, None if math.isnan(anchor) else anchor
+            kernel,
+            features,
+            discount,
+            fingerprint,
+            supremum,
+            objective,
+            reference,
+            None if math.isnan(anchor) else anchor,
+            declared,
         )
         return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, left_out, roundings)

@@ -27,7 +27,7 @@ from ..kernels.blocks import roundings
 from ..kernels.description import describe_kernel
 from ..kernels.kernel import Kernel, LabeledRank
 from ..kernels.products import Progress
-from ..problem.assumptions import value_ranges
+from ..problem.assumptions import Assumptions, value_ranges
 from ..problem.contradictions import check_data
 from ..problem.policy import at_start, state_action_points
 from ..problem.problem import Experience, Question
@@ -137,6 +137,7 @@ class StreamQuestion:
             objective=question.starts.weights @ self._features_at_start,
             reference=self.reference,
             anchor=None if self._anchor_at_start is None else float(question.starts.weights @ self._anchor_at_start),
+            declared=_declared(question.assumptions),
         )
 
     @cached_property
@@ -165,6 +166,12 @@ class StreamQuestion:
         if facts.terminates is not False or not (self.function_class.intercept or self.anchor is not None):
             return 0.0
         return value_ranges(facts, terminates=False).reference(terminates=False)
+
+
+def _declared(facts: Assumptions) -> str:
+    """What rows are checked against."""
+    names = ("reward_range", "reward_noise", "terminal_reward", "terminates", "state_box", "value_range", "one_step_range")
+    return ", ".join(f"{name}={getattr(facts, name)!r}" for name in names)
 
 
 def _name(thing: object) -> str:
