@@ -35,11 +35,11 @@ class _CutSum:
         self._total, self._squares = np.zeros(columns), np.zeros((columns, columns))
         self._absolute = self._square = 0.0
 
-    def take(self, points: FloatArray, columns: FloatArray) -> FloatArray:
-        """|w_i| of the next rows; the first ones of the log have none."""
+    def take(self, points: FloatArray, columns: FloatArray, features: FloatArray) -> FloatArray:
+        """|w_i| of the next rows; the first ones of the log have none. features: phi at the points."""
         early = min(len(points), max(self.run.earlier - self._met, 0))
         self._met += len(points)
-        weights = self.run.take(points[early:], columns[early:, :-1])
+        weights = self.run.take(points[early:], columns[early:, :-1], None, features[early:])
         weighted = columns[early:] * weights[:, None]
         self._total += weighted.sum(axis=0)
         self._squares += weighted.T @ weighted
@@ -109,7 +109,8 @@ class StreamPass:
         self._sums = found if self._sums is None else self._sums + found
         columns = np.column_stack([rows.residuals, rows.target])
         scale = np.sqrt(self._question.kernel.diagonal(rows.points))
-        weights = np.zeros(count) if self._cut is None else self._cut.take(rows.points, columns)
+        phi = rows.here[:, : rows.here.shape[1] - self._question.function_class.intercept]  # without the constant
+        weights = np.zeros(count) if self._cut is None else self._cut.take(rows.points, columns, phi)
         some = slice((-self._at) % self._stride, None, self._stride)  # copied, so that the other rows can be forgotten
         self._kept.append(np.column_stack([columns[some], scale[some], weights[some]]))
         if self._stride > 1:

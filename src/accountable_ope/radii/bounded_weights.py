@@ -54,10 +54,10 @@ class Regression:
         self.learn(self.first, system.residuals[:first])
         self.fit()
 
-    def _raw(self, points: FloatArray) -> FloatArray:
+    def _raw(self, points: FloatArray, features: FloatArray | None = None) -> FloatArray:
         parts = [np.ones((len(points), 1)), points, self._of_kernel(points)]
         if self._features is not None:
-            parts.append(self._features(points))
+            parts.append(self._features(points) if features is None else features)
         return np.concatenate(parts, axis=1)
 
     def _of_kernel(self, points: FloatArray) -> FloatArray:
@@ -66,9 +66,9 @@ class Regression:
             return replace(self._kernel, dimension=min(self._kernel.dimension, max(len(self._centers) // 2, 1))).features(points)
         return kernel_columns(self._kernel, points, self._centers)
 
-    def columns(self, points: FloatArray) -> FloatArray:
-        """What Z is regressed on."""
-        return np.asarray(self._raw(points)[:, self._kept] / self._size)
+    def columns(self, points: FloatArray, features: FloatArray | None = None) -> FloatArray:
+        """What Z is regressed on; features: phi at the points, where they are known already."""
+        return np.asarray(self._raw(points, features)[:, self._kept] / self._size)
 
     def learn(self, columns: FloatArray, residuals: FloatArray) -> None:
         """Take in the next rows."""
@@ -162,10 +162,12 @@ class BoundedWeights:
         ridge = self._ridge * (self._count / remaining)
         self._y = HuberDual(self._regression.means(columns), offset, share, self.width.bound, ridge).solve(self._y)
 
-    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
+    def take(
+        self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None, features: FloatArray | None
+    ) -> FloatArray:
         """Weights of the next rows, which are then learned from."""
         assert self._y is not None
-        columns, bound = self._regression.columns(points), self.width.bound
+        columns, bound = self._regression.columns(points, features), self.width.bound
         offset = np.zeros(len(points)) if offered is None or self._scale is None else self._scale * offered
         weights = np.clip(offset + self._regression.means(columns) @ self._y, -bound, bound)
         self._regression.learn(columns, residuals)

@@ -90,8 +90,13 @@ class Weigher(Protocol):
         """From all rows so far; share: what every one of the remaining rows should bring of c0."""
         ...
 
-    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
-        """Weights of the next rows within the bound; what they teach shows in the next block."""
+    def take(
+        self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None, features: FloatArray | None
+    ) -> FloatArray:
+        """Weights of the next rows within the bound; what they teach shows in the next block.
+
+        features: phi at the points, where they are known already.
+        """
         ...
 
 
@@ -111,8 +116,14 @@ class CutRun:
         self._weigher, self._edges = weigher, edges
         self._left, self._at, self._block = objective * (edges[-1] - edges[0]), edges[0], 0
 
-    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None = None) -> FloatArray:
-        """Weights in [-1, 1] of the next rows."""
+    def take(
+        self,
+        points: FloatArray,
+        residuals: FloatArray,
+        offered: FloatArray | None = None,
+        features: FloatArray | None = None,
+    ) -> FloatArray:
+        """Weights in [-1, 1] of the next rows; features: phi at the points, where they are known already."""
         found, n = [], self._edges[-1]
         done = 0
         while done < len(points):
@@ -121,7 +132,8 @@ class CutRun:
                 self._block += 1
             rows = slice(done, min(done + self._edges[self._block] - self._at, done + PIECE, len(points)))
             Z = residuals[rows]
-            weights = self._weigher.take(points[rows], Z, None if offered is None else offered[rows])
+            some = (None if each is None else each[rows] for each in (offered, features))
+            weights = self._weigher.take(points[rows], Z, *some)
             self._left = self._left - weights @ Z
             self._at += len(Z)
             done = rows.stop

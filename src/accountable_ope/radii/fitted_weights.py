@@ -73,7 +73,9 @@ class FittedWeights:
         """The coefficients for the next block."""
         self._coefficients = self._fit.coefficients(share)
 
-    def take(self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None) -> FloatArray:
+    def take(
+        self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None, features: FloatArray | None
+    ) -> FloatArray:
         """Weights of the next rows, which are then learned from."""
         psi, bound = self._fit.psi(points), self.width.bound
         weights = np.clip(psi @ self._coefficients, -bound, bound)
