@@ -228,3 +228,15 @@ def test_sums_are_bounded_under_what_their_rows_were_checked_against():
         _ = sums + aope.partial_statistic(data, asked())
     stronger = asked(replace(FACTS, reward_range=(0, 10), norm_bound=50.0))
     assert aope.bound_sums(sums, stronger, data).check()  # a norm is of no row
+
+
+def test_rows_that_were_left_out_are_counted_once(tmp_path):
+    """Whatever the number of parts that a file is read in: the premise has the number that the file says."""
+    data = planted_rows().having_left_out(4)
+    aope.save_transitions(data, tmp_path / "log.parquet")
+    for rows in (500, 65536):
+        scan = aope.scan_transitions(tmp_path, batch_rows=rows)
+        assert aope.stream_statistic(scan, asked()).left_out == scan.left_out == 4
+        found = aope.bound_stream(scan, asked(), "azuma")
+        (said,) = [each for each in found.premises if each.name == "cut-off"]
+        assert "(4)" in said.text and found.setting.circumstances.left_out == 4

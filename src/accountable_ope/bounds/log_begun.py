@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from ..io.scanning import TransitionScan
 from ..problem.contradictions import check_data
 from ..problem.problem import Problem
-from ..problem.transitions import Transitions
+from ..problem.transitions import Transitions, joined
 from ..radii.accounting import DeltaSplit
 from ..radii.choice import Choice
 from ..radii.cut import CutQuestion, CutRun, begin_cut
@@ -100,14 +100,5 @@ def first_rows_of(scan: TransitionScan, rows: int) -> Transitions:
         if have >= rows:
             break
     labeled = all(part.episodes is not None for part in parts)
-    recorded = [part.behavior_probability for part in parts if part.behavior_probability is not None]
-    found = Transitions(
-        np.concatenate([part.states for part in parts]),
-        np.concatenate([part.actions for part in parts]),
-        np.concatenate([part.rewards for part in parts]),
-        np.concatenate([part.next_states for part in parts]),
-        np.concatenate([part.terminated for part in parts]),
-        np.concatenate([part.episode_numbers for part in parts]) if labeled else None,
-        np.concatenate(recorded) if len(recorded) == len(parts) else None,
-    )
-    return (found if len(found) <= rows else found.rows(slice(0, rows))).having_left_out(scan.left_out)
+    labels = [part.episode_numbers for part in parts] if labeled else None
+    return joined(parts, labels, min(rows, have)).having_left_out(scan.left_out)

@@ -10,13 +10,11 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..kernels.blocks import blocks
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, float_array, refuse_memory
 from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
-
-ROWS_AT_ONCE = 8192
-"""Rows of features computed together, which bounds the temporary memory."""
 
 GRID_NUMBERS = 1_000_000
 """Numbers (points times features) that a grid over the state box may hold."""
@@ -212,8 +210,7 @@ class Span:
         phi, live = self.feature_map, experience.live
         refuse_large(phi, len(live))
         here = np.empty((len(live), phi.dimension))
-        for start in range(0, len(live), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for rows in blocks(len(live)):
             here[rows] = _checked(phi, experience.points[rows])
         after = np.zeros_like(here)
         after[live] = expected_features(phi, experience.data.next_states[live], experience.policy)
@@ -323,8 +320,8 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
         return total
     for actions, weights, _ in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the features
-        for start in range(0, len(taken), ROWS_AT_ONCE):
-            rows = taken[start : start + ROWS_AT_ONCE]
+        for some in blocks(len(taken)):
+            rows = taken[some]
             part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
             total[rows] += weights[rows, None] * part
     return total

@@ -21,6 +21,7 @@ from functools import reduce
 import numpy as np
 
 from ..arguments import checked
+from ..kernels.blocks import blocks
 from ..problem.assumptions import Assumptions, ValueRanges, value_ranges
 from ..problem.policy import Policy
 from ..programs.ellipsoid import Ellipsoid
@@ -32,9 +33,6 @@ ROOM = 4.0
 
 SOME_POINTS = 4000
 """Points looked at where any choice is valid."""
-
-BLOCK = 8192
-"""Points that are looked at together, few enough to stay in the cache of a processor."""
 
 ALL_PAIRS = 1200
 """Up to this many points the farthest pair is found by looking at all of them."""
@@ -120,8 +118,8 @@ class ResidualRange:
         """The range over all theta that lie in every one of the ellipsoids and have at most this norm."""
         if self.points is None or self.center is None:
             return self.over_ball(norm_bound)
-        blocks = np.split(self.points, range(BLOCK, len(self.points), BLOCK))
-        above, below = np.max([[side.max() for side in self._reaches(ellipsoids, block)] for block in blocks], axis=0)
+        parts = [self._reaches(ellipsoids, self.points[rows]) for rows in blocks(len(self.points))]
+        above, below = np.max([[side.max() for side in part] for part in parts], axis=0)
         pad = self.slack * norm_bound
         if self._needs_level:
             low, high = self.ranges.value

@@ -163,15 +163,15 @@ def bound(
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
     if stream:
-        elsewhere = {
-            "--average-reward": average_reward,
-            "--earlier-share": earlier_share is not None,
-            "--propensities": propensities,
-            "--pointwise": pointwise is not None,
-            "--explain": explain,
-            "--better-than-logged": decision.better_than_logged,
-        }
-        check_streamed(problem, declared, choice, elsewhere)
+        asked_for = (
+            ("--average-reward", average_reward),
+            ("--earlier-share", earlier_share is not None),
+            ("--propensities", propensities),
+            ("--pointwise", pointwise is not None),
+            ("--explain", explain),
+            ("--better-than-logged", decision.better_than_logged),
+        )
+        check_streamed(problem, declared, choice, [name for name, was_given in asked_for if was_given])
         with progress(as_json) as phase:
             stages = within_stage(phase, "reading in parts")
             streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -47,15 +48,15 @@ class Radii(Protocol):
     def delta(self) -> float: ...
 
 
-def check_streamed(problem: ProblemOptions, declared: Declarations, choice: ClassOptions, others: dict[str, bool]) -> None:
-    """Refuse what needs all rows at once, before any work; others: further options, and whether they were given."""
+def check_streamed(problem: ProblemOptions, declared: Declarations, choice: ClassOptions, others: Sequence[str]) -> None:
+    """Refuse what needs all rows at once, before any work; others: further options that were given and need them."""
     if problem.policy is None:
         raise InvalidInput(
             "--stream needs --policy module:function: a policy in columns of the files is a table of all states at once."
         )
     if problem.starts is None:
         raise InvalidInput("--stream needs --starts: the first states of all episodes are known only when all rows were read.")
-    wrong = [name for name, was_given in others.items() if was_given]
+    wrong = [*others]
     wrong += [name for name in given(declared) if name in ("--horizon", "--misfit", "--misfit-norm")]
     if choice.tabular or choice.landmarks is not None:
         wrong.append("--tabular" if choice.tabular else "--landmarks")

@@ -160,6 +160,7 @@ class TransitionScan:
         for table in self._tables(first, self.sizes[start:stop]):
             source = _PartSource(self, first, table)
             data = read_log(source, self._reading.ignore, self._reading.columns, policy=False, estimate=False).data
+            data = data.having_left_out(0)  # what a file says of the whole log is in `left_out`, once
             if like is not None:
                 _check_alike(like, data, f"{source.name}: from {source.row(0)} on")
             like = data if like is None else like

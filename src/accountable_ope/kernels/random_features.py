@@ -6,6 +6,7 @@ Any bounded positive semi-definite kernel keeps every guarantee; only power is l
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import local
@@ -95,58 +96,49 @@ class RandomFeatureKernel:
 
     def project(self, points: FloatArray, columns: FloatArray) -> FloatArray:
         """Psi'C: one product per block of rows that stays in the cache; threads take `ROWS_AT_ONCE` rows each, added in order."""
-        frequencies, width = self.frequencies(points.shape[1]), columns.shape[1]
-        store = local()
-
-        def part(rows: slice) -> FloatArray:
-            if not hasattr(store, "waves"):
-                store.waves = Waves(frequencies)
-            waves: Waves = store.waves
-            some, here, sums = points[rows], columns[rows], np.zeros((2 * self.dimension, width))
-            for start in range(0, len(some), waves.rows):
-                block = slice(start, start + waves.rows)
-                # A complex number is its cosine and its sine side by side.
-                sums += waves.at(some[block]).view(np.float64).T @ here[block]
-            return sums
-
+        width = columns.shape[1]
         total = np.zeros((2 * self.dimension, width))
-        parts = list(blocks(len(points)))
-        threads = min(os.cpu_count() or 1, len(parts))
-        if threads < 2:
-            for rows in parts:
-                total += part(rows)
-        else:
-            with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-                for sums in pool.map(part, parts):
-                    total += sums
+
+        def sums(waves: Waves, rows: slice) -> FloatArray:
+            found = np.zeros((2 * self.dimension, width))
+            for some in _pieces(rows, waves.rows):
+                # A complex number is its cosine and its sine side by side.
+                found += waves.at(points[some]).view(np.float64).T @ columns[some]
+            return found
+
+        for part in self._in_threads(points, sums):
+            total += part
         total /= np.sqrt(self.dimension)
         return total.reshape(self.dimension, 2, width).transpose(1, 0, 2).reshape(2 * self.dimension, width)
 
     def expand(self, points: FloatArray, projected: FloatArray) -> FloatArray:
         """Psi P, block by block; threads take `ROWS_AT_ONCE` rows each."""
-        frequencies, width = self.frequencies(points.shape[1]), projected.shape[1]
-        # A complex number is its cosine and its sine side by side.
+        width = projected.shape[1]
         pairs = projected.reshape(2, self.dimension, width).transpose(1, 0, 2).reshape(2 * self.dimension, width)
         pairs = pairs / np.sqrt(self.dimension)
-        found, store = np.empty((len(points), width)), local()
 
-        def part(rows: slice) -> None:
+        def products(waves: Waves, rows: slice) -> FloatArray:
+            return np.concatenate([waves.at(points[some]).view(np.float64) @ pairs for some in _pieces(rows, waves.rows)])
+
+        found = list(self._in_threads(points, products))
+        return np.concatenate(found) if found else np.zeros((0, width))
+
+    def _in_threads(self, points: FloatArray, work: Callable[[Waves, slice], FloatArray]) -> Iterator[FloatArray]:
+        """What the work gives for every block of rows, in their order; a thread has waves of its own."""
+        frequencies, store = self.frequencies(points.shape[1]), local()
+
+        def part(rows: slice) -> FloatArray:
             if not hasattr(store, "waves"):
                 store.waves = Waves(frequencies)
-            waves: Waves = store.waves
-            for start in range(rows.start, min(rows.stop, len(points)), waves.rows):
-                some = slice(start, min(start + waves.rows, rows.stop))
-                found[some] = waves.at(points[some]).view(np.float64) @ pairs
+            return work(store.waves, rows)
 
-        parts = list(blocks(len(points)))
+        parts = [slice(rows.start, min(rows.stop, len(points))) for rows in blocks(len(points))]
         threads = min(os.cpu_count() or 1, len(parts))
         if threads < 2:
-            for rows in parts:
-                part(rows)
-        else:
-            with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-                list(pool.map(part, parts))
-        return found
+            yield from map(part, parts)
+            return
+        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(part, parts)
 
     def gram(self, points: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         total = np.zeros((2 * self.dimension, 2 * self.dimension))
@@ -163,3 +155,7 @@ class RandomFeatureKernel:
 
     def paired(self, x: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("ij,ij->i", self.features(x), self.features(y)))
+
+
+def _pieces(rows: slice, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size))

@@ -391,13 +391,18 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
         assert part.episodes is not None
         labels.append(part.episodes + used)
         used += int(part.episodes.max()) + 1
-    found = Transitions(
+    return joined(parts, labels, n).having_left_out(sum(part.left_out for part in parts))
+
+
+def joined(parts: Sequence[Transitions], labels: Sequence[IntArray] | None, n: int) -> Transitions:
+    """The first n rows of parts one after the other; labels: of the episodes of each, None where they are not known."""
+    recorded = [part.behavior_probability for part in parts if part.behavior_probability is not None]
+    return Transitions(
         np.concatenate([part.states for part in parts])[:n],
         np.concatenate([part.actions for part in parts])[:n],
         np.concatenate([part.rewards for part in parts])[:n],
         np.concatenate([part.next_states for part in parts])[:n],
         np.concatenate([part.terminated for part in parts])[:n],
-        np.concatenate(labels)[:n],
-        np.concatenate(recorded)[:n] if recorded else None,
+        None if labels is None else np.concatenate(labels)[:n],
+        np.concatenate(recorded)[:n] if len(recorded) == len(parts) else None,
     )
-    return found.having_left_out(sum(part.left_out for part in parts))

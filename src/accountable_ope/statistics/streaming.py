@@ -354,7 +354,7 @@ def stream_statistic(scan: TransitionScan, question: StreamQuestion, progress: P
             if progress is not None:
                 progress(first / scan.rows)
     assert total is not None  # a scan has rows
-    return total
+    return replace(total, left_out=scan.left_out)
 
 
 def located_statistic(scan: TransitionScan, first: int, batch: Transitions, question: StreamQuestion) -> PartialStatistic:

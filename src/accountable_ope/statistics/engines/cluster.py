@@ -60,7 +60,7 @@ def row_sums(client: Any, scan: TransitionScan, question: StreamQuestion, progre
     leaves = [tasks.add(_rows_of_parts, job, start, start + run) for start in starts]
     weights = [float(sum(scan.sizes[start : start + run])) for start in starts]
     found: PartialStatistic = tasks.total(leaves, weights, _sum_rows, progress)
-    return found
+    return replace(found, left_out=scan.left_out)
 
 
 def cluster_pair_sums(
