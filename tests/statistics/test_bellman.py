@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import accountable_ope.classes.function_class
+import accountable_ope.kernels.blocks
 from accountable_ope import (
     DeterministicPolicy,
     DiscretePolicy,
@@ -200,7 +200,7 @@ def test_draws_do_not_depend_on_the_size_of_blocks(monkeypatch: pytest.MonkeyPat
     features, states = RandomFourier(4, seed=0), np.zeros((20, 1))
     whole = expected_features(features, states, policy)
     assert len(np.unique(whole[:, 0])) == 20
-    monkeypatch.setattr(accountable_ope.classes.function_class, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(accountable_ope.kernels.blocks, "ROWS_AT_ONCE", 7)
     assert expected_features(features, states, policy) == pytest.approx(whole, abs=1e-15)
     data = transitions()
     in_blocks = bellman_system(Experience(data, start_states(), POLICY, DISCOUNT), features)

@@ -50,24 +50,11 @@ def print_ladder(
     doubts:  whether to print them; not where a verdict has done so.
     names:   of the columns of the state, where they are known.
     """
-    first = intervals[0]
-    discount = first.assumptions.discount
-    scale = normalizer(discount)
-    table = titled_table(f"{first.estimand}, {confidence(first.delta)} confidence")
-    table.add_column("radius", no_wrap=True)
-    table.add_column("value", no_wrap=True)
-    if discount not in (0, 1):
-        table.add_column(f"x {scale:.4g}", no_wrap=True)
-    table.add_column("guarantee", min_width=13, max_width=20)
-    table.add_column("status", no_wrap=True)
-    table.add_column("residual", overflow="fold")
-    for interval in intervals:
-        cells = [interval.radius.name, _ends(interval, 1.0)]
-        if discount not in (0, 1):
-            cells.append(_ends(interval, scale))
-        cells += [interval.guarantee.value, status_text(interval.status), interval.radius.uses]
-        table.add_row(*cells)
-    console.print(table)
+    discount = intervals[0].assumptions.discount
+    scale, table = normalizer(discount), _ladder_table(intervals)
+    wanted = console.measure(table, options=console.options.update(width=10 * console.width)).maximum
+    # Words of the head are not cut where the blanks between columns can be.
+    console.print(table if wanted <= console.width else _ladder_table(intervals, gap=0))
     for label, value in (("Truth (known for this dataset)", truth), ("The behavior policy itself, to beat", to_beat)):
         if value is not None:
             normalized = "" if discount in (0, 1) else f", normalized {value * scale:.4f}"
@@ -75,6 +62,24 @@ def print_ladder(
     if to_beat is not None:
         console.print(comparison(intervals[-1], to_beat))
     print_details(console, intervals, doubts=doubts, names=names)
+
+
+def _ladder_table(intervals: Sequence[Interval], gap: int = 1) -> Table:
+    first = intervals[0]
+    discount = first.assumptions.discount
+    scale, normalized = normalizer(discount), discount not in (0, 1)
+    table = titled_table(f"{first.estimand}, {confidence(first.delta)} confidence", gap)
+    table.add_column("radius", no_wrap=True)
+    table.add_column("value", no_wrap=True)
+    if normalized:
+        table.add_column(f"x {scale:.4g}", no_wrap=True)
+    table.add_column("guarantee", min_width=13, max_width=20)
+    table.add_column("status", no_wrap=True)
+    table.add_column("residual", overflow="fold")
+    for interval in intervals:
+        ends = [_ends(interval, 1.0), *([_ends(interval, scale)] if normalized else [])]
+        table.add_row(interval.radius.name, *ends, interval.guarantee.value, status_text(interval.status), interval.radius.uses)
+    return table
 
 
 def print_recipe(console: Console, recipe: Recipe | None, repeat: str | None) -> None:
