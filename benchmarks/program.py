@@ -29,7 +29,8 @@ from accountable_ope.programs.extreme import FeasibleSet, extreme_value
 from accountable_ope.programs.quadratic import Quadratic
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-TARGET, TARGET_SIZE = 100.0, 100
+TARGETS, TARGET_SIZE = {False: 100.0, True: 50.0}, 100
+"""How many times faster than CVXPY, without and with the box, at so many coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ def compare(m: int, with_box: bool, repeats: int, table: Table) -> float:
     for _ in range(repeats):
         for name, call in calls.items():
             # A single solve of ours is short next to a hiccup of the machine: the median of 20.
-            rounds = [call() for _ in range(20 if name == "ours" and not with_box else 1)]
+            rounds = [call() for _ in range(20 if name == "ours" else 1)]
             seconds[name].append(median(spent for spent, _ in rounds))
             results[name] = rounds[-1][1]
     took = {name: median(spent) for name, spent in seconds.items()}
@@ -197,13 +198,14 @@ def main() -> None:
             table.add_section()
     console = Console(width=130)
     console.print(table)
-    if (TARGET_SIZE, False) in ratios:
-        ratio = ratios[TARGET_SIZE, False]
-        met = "met" if ratio >= TARGET else "missed"
-        console.print(
-            f"target {met}: {ratio:.0f} times faster than CVXPY + Clarabel (wanted {TARGET:g}) at m = {TARGET_SIZE}",
-            highlight=False,
-        )
+    for with_box, wanted in TARGETS.items():
+        if (TARGET_SIZE, with_box) in ratios:
+            ratio = ratios[TARGET_SIZE, with_box]
+            met, limits = "met" if ratio >= wanted else "missed", 3 if with_box else 2
+            console.print(
+                f"target {met}: {ratio:.0f} times faster than CVXPY + Clarabel (wanted {wanted:g}) at m = {TARGET_SIZE}, {limits} limits",
+                highlight=False,
+            )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ WRITTEN_ANEW = (
     "bound regulator-sampled: actions at start states are drawn apart from those at next states",
     "selected: the earlier rows end at the first beginning of an episode from the wanted row on, not at the nearest",
     "finite features azuma: a fourth event has its share of delta, and the value box is wider",
+    "programs of convex quadratics alone: multipliers by another method, which moves their last digits",
 )
 """Which results were written anew since the first time, and why."""
 

@@ -19,6 +19,9 @@ from .multipliers import DualSolution, maximize_dual
 from .quadratic import Quadratic
 
 UNIT = float(np.finfo(np.float64).eps)
+SLIGHT_PULLS = (1e-11, 1e-9)
+"""What is tried first to bring a point into the set."""
+
 COUNTED_ALIKE = 1e-7
 """Two ways to count rounding that agree up to this share are as good as one."""
 
@@ -274,7 +277,7 @@ def _first_multipliers(objective: FloatArray, feasible: FeasibleSet, known: Cert
     limits = [max(abs(c.limit), feasible.rounding) for c in feasible.constraints]
     first = spread / np.array(limits)
     if known is not None:
-        first = np.maximum(known.multipliers, 1e-3 * first)
+        first = np.maximum(known.multipliers, 0.1 * first)
     return first
 
 
@@ -285,6 +288,10 @@ def _into_set(dual: DualSolution, feasible: FeasibleSet) -> FloatArray | None:
         return target
     if not feasible.contains(inside):
         return None
+    for pull in SLIGHT_PULLS:
+        pulled = inside + (1 - pull) * (target - inside)
+        if feasible.contains(pulled):
+            return np.asarray(pulled)
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)

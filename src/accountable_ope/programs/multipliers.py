@@ -24,6 +24,7 @@ from ..validation import FloatArray
 from .cholesky import pivoted_cholesky
 from .constraint import ActiveRows, Constraint, Role
 from .lagrangian import Lagrangian, least_value
+from .primal_dual import propose_multipliers
 from .quadratic import Quadratic
 from .stack import Stack
 
@@ -98,8 +99,10 @@ def maximize_dual(
     if not constraints or wanted != len(start):
         raise InvalidInput(f"`start` must have a multiplier per constraint ({wanted}, at least 1). Got {len(start)}.")
     # Over an empty set the multipliers grow without end; what overflows is not finite, and not taken.
+    enough = _Enough(relative_gap, absolute_gap, beyond, centering)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _climb(_Program(objective, constraints, rows), start, _Enough(relative_gap, absolute_gap, beyond, centering))
+        program = _Program(objective, constraints, rows)
+        return _at_once(program, start, enough) or _climb(program, start, enough)
 
 
 class _Enough(NamedTuple):
@@ -176,6 +179,19 @@ def _bordered(corner: FloatArray, across: FloatArray, inner: FloatArray) -> Floa
     whole[:count, :count], whole[count:, count:] = corner, inner
     whole[:count, count:], whole[count:, :count] = across, across.T
     return whole
+
+
+def _at_once(program: _Program, start: FloatArray, enough: _Enough) -> DualSolution | None:
+    """By the quicker method, where all is convex, nothing but the best bound is wanted, and it arrives."""
+    if program.rows is not None or math.isfinite(enough.beyond) or not program.convex():
+        return None
+    proposed = propose_multipliers(program.stack, start, enough.relative_gap, enough.absolute_gap)
+    if proposed is None:
+        return None
+    counted = program.at(proposed.multipliers)
+    if counted is None or proposed.bound - counted.value > enough.gap(counted):
+        return None
+    return DualSolution(proposed.multipliers, counted.value, counted.theta)
 
 
 def _climb(program: _Program, start: FloatArray, enough: _Enough) -> DualSolution | None:

@@ -48,14 +48,17 @@ class Stack:
     def of(cls, objective: Quadratic, constraints: Sequence[Constraint]) -> Stack:
         quadratics = [objective, *(c.quadratic for c in constraints)]
         limits = np.array([0.0, *(c.limit for c in constraints)])
-        absolute = [q.absolute for q in quadratics]
-        return cls(
-            np.array([q.A for q in quadratics]),
-            np.array([q.a for q in quadratics]),
-            np.array([q.a0 for q in quadratics]) - limits,
-            np.array([np.concatenate((A.ravel(), a)) for A, a, _ in absolute]),
-            np.array([a0 for *_, a0 in absolute]) + np.abs(limits),
-        )
+        count, m = len(quadratics), len(objective.a)
+        # Filled in place: stacking a list of matrices takes longer than a factorization.
+        matrices, vectors, sizes = np.empty((count, m, m)), np.empty((count, m)), np.empty((count, m * m + m))
+        constants, constant_sizes = -limits, np.abs(limits)
+        for j, q in enumerate(quadratics):
+            A, a, a0 = q.absolute
+            matrices[j], vectors[j] = q.A, q.a
+            sizes[j, : m * m], sizes[j, m * m :] = A.ravel(), a
+            constants[j] += q.a0
+            constant_sizes[j] += a0
+        return cls(matrices, vectors, constants, sizes, constant_sizes)
 
     def total(self, multipliers: FloatArray, rows: ActiveRows | None = None) -> Total:
         """The objective plus the sum of multiplier times constraint, and of multiplier times row, those of rows last."""
