@@ -422,3 +422,23 @@ def test_wrong_rows_are_refused() -> None:
         PointwiseRows.within(np.array([[np.nan, 1.0]]), 0.0, 1.0)
     with pytest.raises(InvalidInput, match="`features` must have 2 columns. Got 3"):
         pointwise_bound(np.ones(2), (ball(np.ones(2, dtype=bool), 1.0),), PointwiseRows.within(np.ones((1, 3)), 0.0, 1.0))
+
+
+@pytest.mark.parametrize("m", [3, 5, 20])
+@pytest.mark.parametrize("decades", [0.0, 4.0, 12.0])
+def test_strains_that_count_are_exact(m: int, decades: float) -> None:
+    """Beyond the level that counts they are those of every row; below it none is above that level."""
+    rng = np.random.default_rng(m)
+    features = rng.normal(size=(9000, m))
+    rows = PointwiseRows.within(features, low=-2.0, high=2.0)
+    basis = np.linalg.qr(rng.normal(size=(m, m)))[0]
+    spread, theta = (basis * np.logspace(0, -decades, m)) @ basis.T, rng.normal(size=m) / m
+    middle, half = 0.0, 2.0
+    second = (features @ theta - middle) ** 2 + np.einsum("ij,jk,ik->i", features, spread, features)
+    exact = (np.sqrt(second) - half) / 4.0
+    level = float(np.quantile(exact, 0.9))
+    found = rows.strain(theta, spread, above=level)
+    counts = exact > level + 1e-9
+    np.testing.assert_allclose(found[counts], exact[counts], rtol=1e-9)
+    assert (found[~counts] <= level + 1e-8).all() and (found >= exact - 1e-9).all()
+    np.testing.assert_allclose(rows.strain(theta, spread), exact, rtol=1e-9, atol=1e-12)

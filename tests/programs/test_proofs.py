@@ -94,3 +94,18 @@ def test_declared_ranges_bound_rows_as_they_are():
     rows = StepRows(np.ones((3, 1)), np.zeros(3), ranges=np.array([0.5, np.inf, 2.0]))
     assert rows.bounds(1.0).tolist() == [0.5, 1.0, 1.0]
     assert StepRows(np.ones((3, 1)), np.zeros(3)).bounds(1.0).tolist() == [1.0, 1.0, 1.0]
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 4), st.integers(1, 2000), st.booleans())
+def test_the_largest_step_is_found_without_looking_at_every_row(seed, m, many, count, hides):
+    """Only the largest scale_i |eps_i| is exact, and no row is below what it can reach."""
+    rng = np.random.default_rng(seed)
+    _, _, Z, v = drawn(seed, m, count)
+    ellipsoids = [drawn(seed + k, m, 1)[1] for k in range(many)]
+    missed = rng.random(count) if hides else None
+    rows = StepRows(Z, v, gap=0.1, missed=missed)
+    scales = [10.0 ** rng.uniform(-2, 2, count) for _ in range(2)]
+    exact, quick = rows.largest(ellipsoids, 2.0), rows.largest(ellipsoids, 2.0, scales)
+    assert (quick >= exact * (1 - 1e-12)).all()
+    for scale in scales:
+        assert (scale * quick).max() == pytest.approx((scale * exact).max(), rel=1e-12)

@@ -13,6 +13,9 @@ from ..validation import FloatArray
 from .lagrangian import GENEROUS
 from .quadratic import Quadratic
 
+BLOCK = 4096
+"""Points that are turned together, few enough to stay in the cache of a processor."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
@@ -31,10 +34,12 @@ class Ellipsoid:
 
         inverse, _ = dtrtri(self.factor, lower=1)
         inverse, center = inverse[:, : points.shape[1]], self.center[: points.shape[1]]
-        turned = inverse @ points.T
-        turned -= (inverse @ middle)[:, None]
-        turned *= turned
-        length = self.radius * np.sqrt(turned.sum(axis=0))
+        turn, moved, length = np.ascontiguousarray(inverse.T), inverse @ middle, np.empty(len(points))
+        for start in range(0, len(points), BLOCK):
+            turned = points[start : start + BLOCK] @ turn
+            turned -= moved
+            np.einsum("ij,ij->i", turned, turned, out=length[start : start + BLOCK])
+        length = self.radius * np.sqrt(length)
         along = points @ center - middle @ center
         return length + along, length - along
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +14,12 @@ from ..validation import FloatArray, IntArray, refuse_non_finite
 from .constraint import ActiveRows, Constraint, Role, RowsOrigin
 from .lagrangian import ROUNDING
 from .quadratic import Quadratic
+
+MANY = 4096
+"""Up to so many rows are looked at at once, few enough to stay in the cache of a processor."""
+
+LEADING = 4
+"""Eigenvalues of a covariance that are looked at one by one."""
 
 
 @checked
@@ -87,13 +95,39 @@ class PointwiseRows:
         values, span = self.features @ theta, self.high - self.low
         return np.concatenate([(values - self.high) / span, (self.low - values) / span])
 
-    def strain(self, theta: FloatArray, spread: FloatArray | None) -> FloatArray:
-        """sqrt((f'theta - middle)^2 + f'S f) - half, in units of the span of the row (N,), S the covariance of theta."""
+    def strain(self, theta: FloatArray, spread: FloatArray | None, above: float = -math.inf) -> FloatArray:
+        """sqrt((f'theta - middle)^2 + f'S f) - half, in units of the span of the row (N,), S the covariance of theta.
+
+        above: only strains beyond this count; others may come out too large, up to it.
+        """
         span = self.high - self.low
         away = np.abs(self.features @ theta - 0.5 * (self.low + self.high))
-        if spread is not None:
-            away = np.hypot(away, np.sqrt(np.maximum(np.einsum("ij,ij->i", self.features @ spread, self.features), 0.0)))
-        return np.asarray(away / span - 0.5)
+        if spread is None:
+            return np.asarray(away / span - 0.5)
+        if len(self.features) <= MANY or len(spread) <= LEADING:
+            return np.asarray(np.hypot(away, np.sqrt(self._variances(spread))) / span - 0.5)
+        # f'S f is at most what the largest eigenvalues say of it: for most rows that is enough.
+        values, vectors = np.linalg.eigh(spread)
+        along = (self.features @ vectors[:, -LEADING:]) ** 2
+        rest = np.maximum(self._squares - along.sum(axis=1), 0.0)
+        most = along @ np.maximum(values[-LEADING:], 0.0) + max(float(values[-LEADING - 1]), 0.0) * rest
+        found = np.asarray(np.hypot(away, np.sqrt(most)) / span - 0.5)
+        rows = np.flatnonzero(found > above)
+        found[rows] = np.hypot(away[rows], np.sqrt(self.part(rows)._variances(spread))) / span[rows] - 0.5
+        return found
+
+    def _variances(self, spread: FloatArray) -> FloatArray:
+        """f'S f."""
+        found = np.empty(len(self.features))
+        for start in range(0, len(found), MANY):
+            rows = self.features[start : start + MANY]
+            np.einsum("ij,ij->i", rows @ spread, rows, out=found[start : start + MANY])
+        return np.maximum(found, 0.0, out=found)
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """||f||^2."""
+        return np.asarray(np.einsum("ij,ij->i", self.features, self.features))
 
     def part(self, index: IntArray) -> PointwiseRows:
         """Some of the rows."""

@@ -118,7 +118,8 @@ def after(feasible: ConstraintSet, known: KnownBounds, step: Step) -> KnownBound
     bound, residuals = known.residual_bound, None
     if around:
         bound = min(bound, feasible.range.over(around, feasible.radius))
-        residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.hidden)
+        scales = [each.scale for each in feasible.evidence if each.scale is not None]
+        residuals = None if feasible.steps is None else feasible.steps.largest(around, feasible.hidden, scales)
     found = feasible.reduced(bound, variances, residuals, known.round + 1)
     pairs = zip(found.steps, known.steps, strict=True)
     return replace(found, steps=tuple(replace(now, observed=min(now.observed, before.observed)) for now, before in pairs))

@@ -83,7 +83,7 @@ def weigh_rows(
     """
     best, here, little = before, before, 0
     for search in range(searches):
-        strain = rows.strain(here.theta, here.spread)
+        strain = rows.strain(here.theta, here.spread, above=tolerance)
         new = worst(rows, strain, tolerance, here.index, min(len(goal.a), MOST))
         if not len(new):
             break

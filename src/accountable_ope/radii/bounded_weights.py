@@ -15,7 +15,7 @@ import numpy as np
 from ..kernels.kernel import Kernel
 from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
-from ..validation import FloatArray
+from ..validation import BoolArray, FloatArray
 from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
 
 CENTERS = 100
@@ -85,6 +85,26 @@ class Regression:
         return np.asarray(columns @ self._coefficients)
 
 
+class _InnerGram:
+    """The Gram matrix of the rows inside of the bounds; from one step to the next few rows change sides."""
+
+    def __init__(self, means: FloatArray) -> None:
+        self._means = means
+        self._inside: BoolArray = np.zeros(len(means), dtype=bool)
+        self._gram = np.zeros((means.shape[1],) * 2)
+
+    def at(self, inside: BoolArray) -> FloatArray:
+        """Of these rows."""
+        came, left = self._means[inside & ~self._inside], self._means[self._inside & ~inside]
+        if len(came) + len(left) < len(self._means) // 4:
+            self._gram = self._gram + came.T @ came - left.T @ left
+        else:
+            chosen = self._means[inside]
+            self._gram = chosen.T @ chosen
+        self._inside = inside
+        return self._gram
+
+
 @dataclass(frozen=True, eq=False)
 class HuberDual:
     """max y'aim - mean_i H_B(o_i + Zbar_i'y) - y'Ty / 2."""
@@ -101,23 +121,28 @@ class HuberDual:
     def solve(self, start: FloatArray | None = None) -> FloatArray:
         """y by Newton's method: where the bounds that are met stay the same, one step is exact."""
         means, bound, (n, m) = self.means, self.bound, self.means.shape
-        gram = means.T @ means / n
-        ridge = self.ridge + max(DUAL_RIDGE * float(np.trace(gram)) / m, np.finfo(np.float64).tiny) * np.eye(m)
-        y = np.linalg.solve(gram + ridge, self.aim - means.T @ self.offset / n) if start is None else start
+        trace = float(np.einsum("ij,ij->", means, means)) / n
+        ridge = self.ridge + max(DUAL_RIDGE * trace / m, np.finfo(np.float64).tiny) * np.eye(m)
+        inner = _InnerGram(means)
+        if start is None:
+            everything = inner.at(np.ones(n, dtype=bool)) / n
+            y = np.linalg.solve(everything + ridge, self.aim - means.T @ self.offset / n)
+        else:
+            y = start
         u = self.offset + means @ y
         for _ in range(NEWTON_STEPS):
             gradient = self.aim - means.T @ np.clip(u, -bound, bound) / n - ridge @ y
             if np.linalg.norm(gradient) <= 1e-6 * np.linalg.norm(self.aim):
                 break
-            inside = means[np.abs(u) < bound]
-            step = np.linalg.solve(inside.T @ inside / n + ridge, gradient)
-            length = self._length(u, step, float((self.aim - ridge @ y) @ step), float(step @ ridge @ step))
-            y, u = y + length * step, u + length * (means @ step)
+            step = np.linalg.solve(inner.at(np.abs(u) < bound) / n + ridge, gradient)
+            along = means @ step
+            length = self._length(u, along, float((self.aim - ridge @ y) @ step), float(step @ ridge @ step))
+            y, u = y + length * step, u + length * along
         return y
 
-    def _length(self, u: FloatArray, step: FloatArray, straight: float, bend: float) -> float:
+    def _length(self, u: FloatArray, along: FloatArray, straight: float, bend: float) -> float:
         """1, or where the function stops rising along the step: the slope only falls."""
-        along, n = self.means @ step, len(u)
+        n = len(u)
 
         def slope(length: float) -> float:
             return straight - length * bend - float(np.clip(u + length * along, -self.bound, self.bound) @ along) / n
