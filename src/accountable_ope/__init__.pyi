@@ -75,6 +75,7 @@ from .kernels.random_features import RandomFeatureKernel as RandomFeatureKernel
 from .problem.assumptions import Assumptions as Assumptions
 from .problem.assumptions import RelativeNorm as RelativeNorm
 from .problem.average_reward import AverageReward as AverageReward
+from .problem.naming import Naming as Naming
 from .problem.policy import DeterministicPolicy as DeterministicPolicy
 from .problem.policy import DiscretePolicy as DiscretePolicy
 from .problem.policy import SampledPolicy as SampledPolicy
