@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked, shown
@@ -219,16 +220,25 @@ class FrameSource:
         try:
             found = self.frame.get_column(name).to_arrow()
         except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
-            kind = self.frame.get_column(name).dtype
-            raise InvalidFile(
-                f"{self.name}: column `{name}` must hold numbers, or words. It holds {str(kind).lower()}s of other or several "
-                "kinds: convert it to one kind."
-            ) from error
+            raise InvalidFile(f"{self.name}: column `{name}` must hold numbers, or words. {self._mixture(name)}") from error
         return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+    def _mixture(self, name: str) -> str:
+        """What a column holds that is neither numbers nor text."""
+        kinds = [_kind(each) for each in self.frame.get_column(name).to_list()]
+        other = next((row for row, kind in enumerate(kinds) if kind != kinds[0]), None)
+        if other is None:
+            return f"It holds Python objects ({kinds[0]})."
+        return f"It holds objects of several kinds ({kinds[0]} in {self.row(0)}, {kinds[other]} in {self.row(other)})."
 
     def row(self, index: int) -> str:
         """Its number, counted from 0 whatever the index of the frame says."""
         return f"row {index}"
+
+
+def _kind(entry: object) -> str:
+    """What an entry is, whole numbers and others alike."""
+    return "numbers" if isinstance(entry, Real) else "text" if isinstance(entry, str) else type(entry).__name__
 
 
 def _source(frame: Any) -> FrameSource:
