@@ -21,9 +21,22 @@ def test_rows_that_were_taken_or_joined_keep_their_names():
     assert data.paying(data.rewards * 2).naming == log().knowing(data).naming == NAMES
 
 
-def test_logs_with_different_names_have_none_together():
-    other = log().named(Naming(("years", "ward=icu", "ward=surgery")))
-    assert first_rows([log().named(NAMES), other], 5).naming == Naming()
+def test_logs_with_different_names_for_numbers_have_none_together():
+    one, other = log().named(Naming(("age", "a", "b"))), log().named(Naming(("years", "a", "b")))
+    assert first_rows([one, other], 5).naming == Naming()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Naming(("age", "ward=icu", "ward=garden"), (), (Categories("ward", 1, ("icu", "garden")),)),
+        Naming(("years", "ward=icu", "ward=surgery")),
+        Naming((), ("treat", "wait")),
+    ],
+)
+def test_logs_in_which_words_mean_different_columns_are_not_joined(other):
+    with pytest.raises(aope.InvalidInput, match=r"must (mean|have) the same"):
+        first_rows([log().named(NAMES), log().named(other)], 5)
 
 
 def test_names_are_no_part_of_the_fingerprint():

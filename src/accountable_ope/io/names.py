@@ -18,7 +18,7 @@ def written_naming(naming: Naming) -> str:
     return json.dumps({"states": list(naming.states), "actions": list(naming.actions), "categories": words})
 
 
-def read_naming(text: bytes, file: str) -> Naming:
+def read_naming(text: str | bytes, file: str) -> Naming:
     """From JSON.
 
     Raises

@@ -112,5 +112,28 @@ class Naming:
         return next((each for each in self.categories if each.name == name), None)
 
 
+def shared_naming(one: Naming, other: Naming) -> Naming:
+    """The names of rows that come together: those of both, or none where only numbers are called otherwise.
+
+    Raises
+    ------
+    InvalidInput
+        Where the same zeros and ones, or the same index of an action, mean different words.
+    """
+    if one == other:
+        return one
+    if one.actions and other.actions and one.actions != other.actions:
+        first, second = _listed(one.actions), _listed(other.actions)
+        raise InvalidInput(f"Actions must mean the same in all rows. They are {first}, and {second}.")
+    if one.states and other.states and one.states != other.states and (one.categories or other.categories):
+        first, second = _listed(one.states), _listed(other.states)
+        raise InvalidInput(f"States must have the same columns in all rows. They are {first}, and {second}.")
+    return UNNAMED
+
+
+def _listed(names: Sequence[Label]) -> str:
+    return ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
 UNNAMED = Naming()
 """Where nobody knows what anything is called."""

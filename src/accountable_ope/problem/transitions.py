@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..validation import (
     vector,
 )
 from .fingerprint import Fingerprint, fingerprint
-from .naming import UNNAMED, Naming
+from .naming import UNNAMED, Naming, shared_naming
 from .row_columns import (
     LOGGED,
     action_column,
@@ -439,4 +439,4 @@ def joined(parts: Sequence[Transitions], labels: Sequence[IntArray] | None, n: i
         None if labels is None else np.concatenate(labels)[:n],
         np.concatenate(recorded)[:n] if len(recorded) == len(parts) else None,
     )
-    return whole._called(parts[0]) if all(part.naming == parts[0].naming for part in parts) else whole
+    return whole.named(reduce(shared_naming, (part.naming for part in parts)))
