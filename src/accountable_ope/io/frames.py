@@ -215,10 +215,14 @@ class FrameSource:
         return native.schema.metadata if isinstance(native, pa.Table) else None
 
     def _column(self, name: str) -> pa.ChunkedArray:
+        import narwhals as nw
         import pyarrow as pa
 
+        column = self.frame.get_column(name)
         try:
-            found = self.frame.get_column(name).to_arrow()
+            found = column.to_arrow()
+            if isinstance(column.dtype, nw.Enum) and not found.type.ordered:  # some versions of Polars do not say that it is
+                found = _ordered(found, column.dtype.categories)
         except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
             raise InvalidFile(f"{self.name}: column `{name}` must hold numbers, or words. {self._mixture(name)}") from error
         return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
@@ -234,6 +238,15 @@ class FrameSource:
     def row(self, index: int) -> str:
         """Its number, counted from 0 whatever the index of the frame says."""
         return f"row {index}"
+
+
+def _ordered(column: pa.Array, words: Sequence[str]) -> pa.Array:
+    """The same categories in their declared order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    indices = pc.index_in(column.cast(column.type.value_type), pa.array(words, column.type.value_type))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, column.type.value_type), ordered=True)
 
 
 def _kind(entry: object) -> str:
