@@ -271,7 +271,7 @@ def _log(coding: Coding) -> TransitionFile:
     if following is None:
         _check_order(table, data)
         data = data.having_left_out(table.left_out)
-        return TransitionFile(data, at_state, at_next, q, next_q, coding.columns, given.by_action)
+        return TransitionFile(data, at_state, at_next, q, next_q, _columns(coding, data), given.by_action)
     if at_next is None and at_state is not None:
         at_next = at_state[following.next_row]
     kept = following.kept(data.terminated)
@@ -281,7 +281,14 @@ def _log(coding: Coding) -> TransitionFile:
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
     used = data.rows(kept).having_left_out(int((~kept).sum()))
-    return TransitionFile(used, at_state, at_next, q, next_q, coding.columns, given.by_action, np.flatnonzero(kept))
+    return TransitionFile(used, at_state, at_next, q, next_q, _columns(coding, used), given.by_action, np.flatnonzero(kept))
+
+
+def _columns(coding: Coding, data: Transitions) -> FileColumns:
+    """How the columns were read, with a name for every column of the states, or none."""
+    found = coding.columns
+    names = tuple(data.naming.states) or found.states
+    return replace(found, states=names if len(names) == data.states.shape[1] else ())
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
