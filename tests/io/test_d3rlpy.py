@@ -68,3 +68,24 @@ def test_what_is_refused(wrong, message):
     with pytest.raises(aope.InvalidInput, match=message) as caught:
         aope.from_d3rlpy(wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_what_d3rlpy_itself_makes():
+    """Row by row what its own picker of transitions gives; only where it is installed, since it pins an old Gymnasium."""
+    d3rlpy = pytest.importorskip("d3rlpy", reason="d3rlpy is not installed")
+    rng = np.random.default_rng(0)
+    ended, cut = np.zeros(12), np.zeros(12)
+    ended[5] = cut[11] = 1
+    seen, paid = rng.normal(size=(12, 3)).astype(np.float32), rng.random(12).astype(np.float32)
+    made = d3rlpy.dataset.MDPDataset(seen, rng.integers(0, 2, 12), paid, ended, cut)
+    data = aope.from_d3rlpy(made)
+    steps = [made.transition_picker(each, k) for each in made.episodes for k in range(each.transition_count)]
+    assert len(data) == made.transition_count == 11 and data.finite_actions
+    for row, step in enumerate(steps):
+        assert np.array_equal(step.observation, data.states[row]) and step.reward[0] == data.rewards[row]
+        assert step.action[0] == data.actions[row] and bool(step.terminal) == data.terminated[row]
+        assert step.terminal or np.array_equal(step.next_observation, data.next_states[row])
+    again = d3rlpy.dataset.ReplayBuffer(d3rlpy.dataset.InfiniteBuffer(), episodes=made.episodes)
+    assert aope.from_d3rlpy(again).sha256 == data.sha256
+    moves = d3rlpy.dataset.MDPDataset(seen, rng.normal(size=(12, 2)).astype(np.float32), paid, ended, cut)
+    assert aope.from_d3rlpy(moves).actions.shape == (11, 2)
