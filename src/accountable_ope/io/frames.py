@@ -60,7 +60,7 @@ def from_dataframe(
     terminated : str
         True where the next state is terminal, and not where the episode was merely cut off.
     episode : str
-        Labels of the episodes, of any type that has an order.
+        Labels of the episodes, whole numbers or text.
     behavior_probability : str
         The probability with which the logger chose the action of the row.
     actions : sequence
