@@ -58,6 +58,8 @@ HEAVY = (
     "clarabel",
     "sklearn",
     "pandas",
+    "polars",
+    "narwhals",
     "pyarrow",
     "cyclopts",
     "rich",

@@ -56,7 +56,10 @@ from .errors import MissingExtra as MissingExtra
 # fitting, on earlier rows
 from .fitting.least_loss import fit_q as fit_q
 
-# files
+# files and data frames
+from .io.d3rlpy import from_d3rlpy as from_d3rlpy
+from .io.frames import from_dataframe as from_dataframe
+from .io.frames import starts_from_dataframe as starts_from_dataframe
 from .io.parquet import save_starts as save_starts
 from .io.parquet import save_transitions as save_transitions
 from .io.reading import load_starts as load_starts
@@ -75,6 +78,7 @@ from .kernels.random_features import RandomFeatureKernel as RandomFeatureKernel
 from .problem.assumptions import Assumptions as Assumptions
 from .problem.assumptions import RelativeNorm as RelativeNorm
 from .problem.average_reward import AverageReward as AverageReward
+from .problem.naming import Naming as Naming
 from .problem.policy import DeterministicPolicy as DeterministicPolicy
 from .problem.policy import DiscretePolicy as DiscretePolicy
 from .problem.policy import SampledPolicy as SampledPolicy

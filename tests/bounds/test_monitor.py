@@ -22,6 +22,7 @@ from accountable_ope.environments import PlantedMDP, chain, clinic
 from accountable_ope.environments.tabular import TabularMDP
 from accountable_ope.kernels.products import TileOptions
 from accountable_ope.laboratory.summary import believable
+from accountable_ope.problem import Categories, Naming
 from accountable_ope.programs.envelope import Steps
 from accountable_ope.radii.envelope import rate_mixture
 from accountable_ope.radii.martingale import azuma, azuma_anytime
@@ -619,3 +620,21 @@ def test_a_kernel_without_a_name_is_known_by_its_values(tmp_path):
     assert len(load_monitor(tmp_path / "state.npz", kernel=Plain(1.0))) == 600
     with pytest.raises(aope.InvalidInput, match="other values of the kernel"):
         load_monitor(tmp_path / "state.npz", kernel=Plain(2.0))
+
+
+def test_batches_in_which_words_mean_different_columns_are_refused(tmp_path):
+    letters = "abcdefgh"[: DATA.states.shape[1]]
+    words = Categories("ward", 0, tuple(letters))
+    names = [Naming(tuple(letters)), Naming(words.columns, (), (words,))]
+    first, second = batches(DATA, 300)
+    monitor = new_monitor()
+    monitor.update(first.named(names[1]))
+    monitor.save(tmp_path / "state.npz")
+    for each in (monitor, load_monitor(tmp_path / "state.npz")):
+        with pytest.raises(aope.InvalidInput, match="States must have the same columns in all rows. They are ward=a, .* and a, "):
+            each.update(second.named(names[0]))
+    again = load_monitor(tmp_path / "state.npz")
+    again.update(second.named(names[1]))
+    plain = new_monitor()
+    feed(plain, (first, second))
+    assert again.history[-1].lower == plain.history[-1].lower and again.history[-1].upper == plain.history[-1].upper

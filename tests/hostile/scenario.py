@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 import accountable_ope as aope
 from accountable_ope import (
@@ -58,6 +59,8 @@ NOT_CALLED = {
     "accountable_ope.fitting.training.NeuralTraining": "made by train_neural_features",
     "accountable_ope.io.minari.load_minari": "needs Minari",
     "accountable_ope.io.minari.save_minari": "needs Minari",
+    "accountable_ope.io.recording.record_episodes": "needs Gymnasium; see tests/io/test_recording.py",
+    "accountable_ope.io.recording.recorder": "needs Gymnasium; see tests/io/test_recording.py",
     "accountable_ope.io.scanning.TransitionScan": "made by scan_transitions",
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",
     "accountable_ope.statistics.engines.dask.Dask.kernel_statistics": "starts processes",
@@ -157,6 +160,8 @@ def _problem(data: Any, mdp: Any, facts: Any, asked: Any) -> None:
     asked.assuming(facts)
     asked.split(0.5)
     data.split(0.5)
+    data.named(aope.Naming(("x", "y=up", "y=down")[: data.states.shape[1]], (), ()))
+    problem.Categories("y", 1, ("up", "down"))
     uniform = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
     aope.TabulatedPolicy([[0.0], [1.0]], [[0.2, 0.8], [1.0, 0.0]], actions=2)
     aope.DeterministicPolicy(lambda states: -0.5 * states)
@@ -346,6 +351,13 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
         aope.stream_value(scan, asked, "azuma", 0.1, within=0.2, neural=False)
     aope.save_starts(mdp.starts, folder / "starts.parquet")
     aope.load_starts(folder / "starts.parquet")
+    rows = pa.table({"x": [0.5, 0.0, 1.0], "did": ["a", "b", "a"], "pay": [0.0, 1.0, 0.5], "who": [1, 1, 1]})
+    read = aope.from_dataframe(rows, state="x", action="did", reward="pay", episode="who", actions=["a", "b"])
+    aope.starts_from_dataframe(rows, naming=read.naming, state="x", weight="pay")
+    seen = SimpleNamespace(
+        observations=np.zeros((3, 1)), actions=np.zeros((3, 1), int), rewards=np.zeros((3, 1)), terminated=True
+    )
+    aope.from_d3rlpy(SimpleNamespace(episodes=[seen]))
 
 
 def _environments(rng: np.random.Generator) -> None:

@@ -24,9 +24,11 @@ from ..classes.function_class import Features, FunctionClass, as_classes, expect
 from ..classes.precomputed import Precomputed
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
+from ..io.names import read_naming, written_naming
 from ..kernels.kernel import Kernel, block
 from ..problem.assumptions import Assumptions, RelativeNorm, value_ranges
 from ..problem.contradictions import check_data
+from ..problem.naming import shared_naming
 from ..problem.policy import Policy, SampledPolicy, at_start, state_action_points
 from ..problem.problem import Question
 from ..problem.statements import Status
@@ -193,6 +195,7 @@ class Monitor:
             "actions": data.actions,
             "terminated": data.terminated,
             "left_out": np.array(data.left_out),
+            "naming": np.array(written_naming(data.naming)),
             "reference": np.array(self.reference),
             "pair_gram": sums.pair_gram,
             "diag_gram": sums.diag_gram,
@@ -286,6 +289,7 @@ class Monitor:
         width = (rows.shape[1] - 1) // 2
         data = Transitions(rows[:, 1 : 1 + width], arrays["actions"], rows[:, 0], rows[:, 1 + width :], arrays["terminated"])
         data = data.having_left_out(int(arrays.get("left_out", 0)))
+        data = data.named(read_naming(str(arrays["naming"]), "The state of a monitor")) if "naming" in arrays else data
         here, after = (tuple(arrays[f"{name}_{k}"] for k in many) for name in ("here", "after"))
         sums = PairSums(arrays["pair_gram"], arrays["diag_gram"], float(arrays["kernel_error"]))
         size = sum(phi.dimension + each.intercept + 2 for phi, each in zip(self.features, self.classes, strict=True))
@@ -362,8 +366,9 @@ def _joined(data: Transitions, batch: Transitions) -> Transitions:
         if old.shape[1:] != new.shape[1:]:
             raise InvalidInput(f"`{name}` must have {old.shape[1]} columns, as before. Got {new.shape[1]}.")
     names = ("states", "actions", "rewards", "next_states", "terminated")
+    naming = shared_naming(data.naming, batch.naming)
     joined = Transitions(*(np.concatenate([getattr(data, name), getattr(batch, name)]) for name in names))
-    return joined.having_left_out(data.left_out + batch.left_out)
+    return joined.named(naming).having_left_out(data.left_out + batch.left_out)
 
 
 def _at_next(features: FeatureMap, batch: Transitions, policy: Policy) -> FloatArray:

@@ -37,7 +37,8 @@ def check(
     assumptions = declared.assumptions() if set(given(declared)) - {"--reward-range"} else None
     problem.check()
     file = read_log(data, problem, estimate=True)
-    starts = first_states(file) if problem.starts is None else read_starts(problem.starts, problem, estimate=True)
+    naming = file.data.naming
+    starts = first_states(file) if problem.starts is None else read_starts(problem.starts, problem, naming, estimate=True)
     columns = columns_of(file, starts)
     check_ignored(problem, columns)
     refused: AopeError | None = None

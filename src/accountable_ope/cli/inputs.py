@@ -13,11 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidFile, InvalidInput
+from ..io.coding import ANY_WORDS, WordRules
 from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
-from ..io.reading import StartFile, TransitionFile, read_start_file, read_transition_file
+from ..io.minari import load_minari
+from ..io.reading import StartFile, TransitionFile, read_start_file
+from ..io.reading import read_log as read_columns
+from ..io.sources import open_source
 from ..problem.assumptions import Assumptions
 from ..problem.changed_units import changed_units_sentences
 from ..problem.first_look import first_look, refuse_other_units
+from ..problem.naming import Naming
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
 from ..problem.problem import Experience, Problem
 from ..problem.row_columns import LOGGED
@@ -26,6 +31,9 @@ from ..statistics.estimates import AnyQ, QColumns
 from ..validation import FloatArray, plural, raw_array
 from .options import ProblemOptions, parse_vectors
 from .output import announce
+
+MINARI = "minari:"
+"""What a Minari dataset is named by on the command line, before its id."""
 
 FROM_ROWS = f" Where the file has no next states, `{AT_STATE}` or `{ACTION_AT_STATE}` in every row is enough."
 """What a log must say of the target policy, where next states are those of following rows."""
@@ -99,16 +107,26 @@ def check_declared_rewards(file: TransitionFile, reward_range: tuple[float, floa
         )
 
 
-def read_log(path: Path, options: ProblemOptions, estimate: bool = False) -> TransitionFile:
-    """A file of transitions; the policy from its columns unless it is named."""
+def read_log(path: Path, options: ProblemOptions, estimate: bool = False, words: WordRules = ANY_WORDS) -> TransitionFile:
+    """A file of transitions, or minari:ID; the policy from its columns unless it is named."""
+    if str(path).startswith(MINARI):
+        return _read_minari(str(path), options)
     policy = options.policy is None
-    return read_transition_file(path, options.ignore_column, options.columns, policy=policy, estimate=estimate)
+    return read_columns(open_source(path), options.ignore_column, options.columns, policy=policy, estimate=estimate, words=words)
 
 
-def read_starts(path: Path, options: ProblemOptions, estimate: bool = False) -> StartFile:
-    """A file of start states; the policy from its columns unless it is named."""
+def _read_minari(name: str, options: ProblemOptions) -> TransitionFile:
+    """A Minari dataset on this machine, by its id or its folder."""
+    if options.column:
+        raise InvalidInput(f"--column has no effect on {name}: what the parts of a Minari dataset are is known.")
+    data = load_minari(name.removeprefix(MINARI))
+    return TransitionFile(data, None, None, None, None, FileColumns(name))
+
+
+def read_starts(path: Path, options: ProblemOptions, naming: Naming | None, estimate: bool = False) -> StartFile:
+    """A file of start states; the policy from its columns unless it is named. naming: of the log; None: words are refused."""
     exact, policy = not options.sampled_starts, options.policy is None
-    return read_start_file(path, exact, options.ignore_column, options.columns, policy=policy, estimate=estimate)
+    return read_start_file(path, exact, options.ignore_column, options.columns, policy=policy, estimate=estimate, naming=naming)
 
 
 def columns_of(*files: TransitionFile | StartFile | None) -> list[FileColumns]:
@@ -213,7 +231,7 @@ def _guarded(function: Callable[..., ArrayLike], name: str) -> Callable[..., Arr
 
 def _read_starts(file: TransitionFile, options: ProblemOptions, estimate: bool) -> StartFile:
     if options.starts is not None:
-        return read_starts(options.starts, options, estimate)
+        return read_starts(options.starts, options, file.data.naming, estimate)
     found = first_states(file)
     if found is None:
         raise InvalidInput("--starts is needed: the data have no `episode` column, so nobody knows where episodes start.")

@@ -18,6 +18,7 @@ from ..bounds.monitor import Monitor, read_history
 from ..bounds.verdict import outward
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
+from ..io.coding import NO_WORDS
 from ..io.display import confidence
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
@@ -81,8 +82,8 @@ def monitor(
     labeled = [(path, _label(path)) for path in batches]
     new = [(path, label) for path, label in labeled if label not in known]
     _refuse_copies([*known, *(label for _, label in new)])
-    read = [(path, label, read_log(path, problem)) for path, label in new or labeled[:1]]
-    start_file = read_starts(problem.starts, problem)
+    read = [(path, label, read_log(path, problem, words=NO_WORDS)) for path, label in new or labeled[:1]]
+    start_file = read_starts(problem.starts, problem, None)
     columns = columns_of(*(file for _, _, file in read), start_file)
     target = read_policy([(path, file) for path, _, file in read], start_file, problem)
     features: list[FeatureMap] = [*choice.classes()]

@@ -50,7 +50,7 @@ def default_of(function: Callable[..., Any], name: str) -> Any:
     return signature(function).parameters[name].default
 
 
-DataFile = Annotated[Path, Parameter(help="Parquet or CSV file of transitions: state, action, reward, next_state, ...")]
+DataFile = Annotated[Path, Parameter(help="Parquet or CSV file: state, action, reward, next_state, ...; or minari:ID.")]
 AsJson = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print JSON instead of text.")]
 Plot = Annotated[Path | None, Parameter(group=OUTPUT, help="Draw the result to this file: .png, .svg or .pdf.")]
 Propensities = Annotated[
@@ -432,7 +432,7 @@ def parse_vectors(text: str, option: str) -> list[list[float]]:
 
 def parse_columns(words: Sequence[str]) -> ColumnNames:
     """'state=age,dose', 'episode=patient' -> the columns of each."""
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, str | Sequence[str]] = {}
     for word in words:
         meaning, equals, listed = word.partition("=")
         meaning, names = meaning.strip(), tuple(name.strip() for name in listed.split(","))
@@ -443,7 +443,7 @@ def parse_columns(words: Sequence[str]) -> ColumnNames:
             raise InvalidInput(f"--column must name one of {', '.join(known)}. Got {meaning!r}.{did_you_mean(meaning, known)}")
         if meaning in found:
             raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")
-        found[meaning] = names
+        found[meaning] = names if len(names) > 1 else names[0]
     return found
 
 

@@ -85,7 +85,7 @@ def stream_log(
     problem, declared, choice = options
     assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
-    starts = read_starts(problem.starts, problem)
+    starts = read_starts(problem.starts, problem, None)
     policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
     question = Question(starts.starts, policy, declared.assumptions())
     names = radii.names

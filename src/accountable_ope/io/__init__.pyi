@@ -1,4 +1,7 @@
 from .columns import FileColumns as FileColumns
+from .d3rlpy import from_d3rlpy as from_d3rlpy
+from .frames import from_dataframe as from_dataframe
+from .frames import starts_from_dataframe as starts_from_dataframe
 from .log_files import LogFile as LogFile
 from .minari import load_minari as load_minari
 from .minari import save_minari as save_minari
@@ -10,5 +13,7 @@ from .reading import load_starts as load_starts
 from .reading import load_transitions as load_transitions
 from .reading import read_start_file as read_start_file
 from .reading import read_transition_file as read_transition_file
+from .recording import record_episodes as record_episodes
+from .recording import recorder as recorder
 from .scanning import TransitionScan as TransitionScan
 from .scanning import scan_transitions as scan_transitions

@@ -31,15 +31,19 @@ SHOWS_ORDER = (STEP, TRUNCATED, *TIMES)
 LOG = ("state", "action", "reward", "next_state", "terminated", "episode", LOGGED, *POLICY, *ESTIMATE)
 STARTS = ("state", "weight", AT_STATE, ACTION_AT_STATE, "q")
 ColumnNames = Mapping[str, str | Sequence[str]]
-"""Which columns of a file are which, where their names do not say: {"state": ["age", "dose"], "episode": "patient"}."""
+"""Which columns of a file are which, where their names do not say: {"state": ["age", "dose"], "episode": "patient"}.
+
+One column of actions by its name holds indices or labels of a finite set, a list of columns holds vectors, also a list of one.
+"""
 
 ALIASES = {
     "state": ("observation", "observations", "obs"),
     "action": ("actions",),
     "reward": ("rewards",),
     "next_state": ("next_observation", "next_observations", "next_obs", "obs_next", "new_obs"),
-    "terminated": ("terminations", "terminals"),
+    "terminated": ("terminations", "terminals", "terminateds"),
     "episode": ("episode_id", "eps_id"),
+    TRUNCATED: ("truncations", "truncateds"),
     LOGGED: ("behaviour_probability", "pscore", "action_prob"),
 }
 """Names in D4RL, Minari, Gymnasium, Tianshou, RLlib and the Open Bandit Pipeline that mean exactly what ours do."""
@@ -177,7 +181,8 @@ def layout(
     for base, parts in named.items():
         if base in wanted:
             _refuse_twice(file, [name for name in kept if name in parts])
-            if len(parts) == 1:
+            vectors = base == "action" and not isinstance((columns or {}).get(base, ""), str)
+            if len(parts) == 1 and not vectors:
                 single[base] = parts[0]
             else:
                 numbered[base] = parts

@@ -30,9 +30,11 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput, InvalidRow
+from ..problem.naming import Naming
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, plural
+from .coding import ANY_WORDS, NO_WORDS, Coding, WordRules
 from .columns import (
     ACTION_AT_NEXT,
     ACTION_AT_STATE,
@@ -220,13 +222,17 @@ def read_log(
     *,
     policy: bool = True,
     estimate: bool = True,
+    words: WordRules = ANY_WORDS,
 ) -> TransitionFile:
-    """As `read_transition_file`, from any source of columns, such as a data frame as an Arrow table."""
+    """As `read_transition_file`, from any source of columns, such as a data frame as an Arrow table.
+
+    words: how columns of words are read.
+    """
     left = [name for name in source.names if name not in ((ignore,) if isinstance(ignore, str) else ignore)]
     known = LOG if has_column(left, "next_state", columns) else (*LOG, *SHOWS_ORDER)
     table = Table(source, known, wanted_columns(known, policy, estimate), ignore, columns)
     try:
-        return replace(_log(table), lines=isinstance(source, CsvSource))
+        return replace(_log(Coding(table, words)), lines=isinstance(source, CsvSource))
     except InvalidFile:
         raise  # names the file already
     except InvalidRow as error:
@@ -243,27 +249,29 @@ def _own_names(table: Table, sentence: str) -> str:
     return f" In the file: {', '.join(read)}." if read else ""
 
 
-def _log(table: Table) -> TransitionFile:
-    states, ended = table.required("state"), table.flags("terminated")
-    actions, rewards = table.actions("action"), table.required("reward")
+def _log(coding: Coding) -> TransitionFile:
+    table = coding.table
+    states, ended = coding.states(), table.flags("terminated")
+    actions, rewards = coding.actions("action"), table.required("reward")
     if actions is None:
         raise table.missing("action")
     labels = table.optional("episode", text=True)
     following = None if table.has("next_state") else _following(table, ended, labels)
     if following is None:
-        next_states = table.where_used("next_state", np.full(len(table), True) if ended is None else _is_false(ended, len(table)))
+        next_states = coding.next_states(np.full(len(table), True) if ended is None else _is_false(ended, len(table)))
     else:
         next_states = states[following.next_row]
     # All rows first: messages then name rows of the file.
     data = Transitions(states, actions, rewards, next_states, ended, labels, table.optional(LOGGED))
+    data = data.named(coding.naming(data.states.shape[1]))
     live = ~data.terminated  # what stands at the next state of other rows is not used
-    given = _policy(table, data, live)
+    given = _policy(coding, data, live)
     at_state, at_next = given.at_state, given.at_next
     q, next_q = table.numbers("q"), table.numbers("next_q", live)
     if following is None:
         _check_order(table, data)
         data = data.having_left_out(table.left_out)
-        return TransitionFile(data, at_state, at_next, q, next_q, table.columns, given.by_action)
+        return TransitionFile(data, at_state, at_next, q, next_q, _columns(coding, data), given.by_action)
     if at_next is None and at_state is not None:
         at_next = at_state[following.next_row]
     kept = following.kept(data.terminated)
@@ -273,7 +281,14 @@ def _log(table: Table) -> TransitionFile:
     _say_formed(table, data, kept)
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
     used = data.rows(kept).having_left_out(int((~kept).sum()))
-    return TransitionFile(used, at_state, at_next, q, next_q, table.columns, given.by_action, np.flatnonzero(kept))
+    return TransitionFile(used, at_state, at_next, q, next_q, _columns(coding, used), given.by_action, np.flatnonzero(kept))
+
+
+def _columns(coding: Coding, data: Transitions) -> FileColumns:
+    """How the columns were read, with a name for every column of the states, or none."""
+    found = coding.columns
+    names = tuple(data.naming.states) or found.states
+    return replace(found, states=names if len(names) == data.states.shape[1] else ())
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:
@@ -335,10 +350,11 @@ class _Given:
     by_action: bool = False
 
 
-def _policy(table: Table, data: Transitions, live: BoolArray) -> _Given:
+def _policy(coding: Coding, data: Transitions, live: BoolArray) -> _Given:
     """Probabilities, or the action that is taken as a probability of one."""
+    table = coding.table
     at_state, at_next = table.probabilities(AT_STATE), table.probabilities(AT_NEXT, live)
-    here, there = table.indices(ACTION_AT_STATE), table.indices(ACTION_AT_NEXT, live)
+    here, there = coding.indices(ACTION_AT_STATE), coding.indices(ACTION_AT_NEXT, live)
     for given, chosen, one, other in (
         (at_state, here, AT_STATE, ACTION_AT_STATE),
         (at_next, there, AT_NEXT, ACTION_AT_NEXT),
@@ -376,6 +392,7 @@ def load_starts(
     exact: bool = True,
     ignore: str | Sequence[str] = (),
     columns: ColumnNames | None = None,
+    naming: Naming | None = None,
 ) -> StartStates:
     """The start states of a Parquet or CSV file.
 
@@ -389,6 +406,8 @@ def load_starts(
         Columns that are treated as if they were not there.
     columns : mapping, optional
         Which columns are which, where their names do not say.
+    naming : Naming, optional
+        That of the log, by which columns of words are read (`Transitions.naming`); None: they are refused.
 
     Returns
     -------
@@ -410,7 +429,7 @@ def load_starts(
     ...     load_starts(path, exact=False)
     StartStates(2 rows, i.i.d. sample)
     """
-    return read_start_file(path, exact, ignore, columns, policy=False, estimate=False).starts
+    return read_start_file(path, exact, ignore, columns, policy=False, estimate=False, naming=naming).starts
 
 
 @checked
@@ -422,6 +441,7 @@ def read_start_file(
     *,
     policy: bool = True,
     estimate: bool = True,
+    naming: Naming | None = None,
 ) -> StartFile:
     """All that a file of start states holds, and how its columns were read.
 
@@ -438,6 +458,8 @@ def read_start_file(
         Whether to read the target policy's probabilities.
     estimate : bool
         Whether to read an existing estimate of Q.
+    naming : Naming, optional
+        That of the log, by which columns of words are read (`Transitions.naming`); None: they are refused.
 
     Returns
     -------
@@ -460,19 +482,34 @@ def read_start_file(
     ...     read_start_file(path).columns.unused
     ('ward',)
     """
-    table = Table(open_source(path), STARTS, wanted_columns(STARTS, policy, estimate), ignore, columns)
+    return read_starts(open_source(path), exact, ignore, columns, policy=policy, estimate=estimate, naming=naming)
+
+
+def read_starts(
+    source: Source,
+    exact: bool,
+    ignore: str | Sequence[str],
+    columns: ColumnNames | None,
+    *,
+    policy: bool,
+    estimate: bool,
+    naming: Naming | None,
+) -> StartFile:
+    """As `read_start_file`, from any source of columns."""
+    table = Table(source, STARTS, wanted_columns(STARTS, policy, estimate), ignore, columns)
+    coding = Coding(table, NO_WORDS if naming is None else WordRules(like=naming))
     try:
-        starts = StartStates(table.required("state"), table.optional("weight"), exact)
+        starts = StartStates(coding.states(), table.optional("weight"), exact)
     except InvalidFile:
         raise  # names the file already
     except InvalidInput as error:
         raise InvalidFile(f"{table.name}: {error}") from error
-    at_state, chosen = table.probabilities(AT_STATE), table.indices(ACTION_AT_STATE)
+    at_state, chosen = table.probabilities(AT_STATE), coding.indices(ACTION_AT_STATE)
     if at_state is not None and chosen is not None:
         raise InvalidFile(f"{table.name} has columns `{AT_STATE}` and `{ACTION_AT_STATE}`: give the policy in one of them.")
     if chosen is not None:
         at_state = one_hot(chosen, int(chosen.max()) + 1)
-    return StartFile(starts, at_state, table.numbers("q"), table.columns, chosen is not None)
+    return StartFile(starts, at_state, table.numbers("q"), coding.columns, chosen is not None)
 
 
 def wanted_columns(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:

@@ -20,6 +20,7 @@ from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.transitions import Transitions
 from ..validation import IntArray, whole
+from .coding import NO_WORDS
 from .columns import ColumnNames, FileColumns
 from .log_columns import LogColumns, read_columns
 from .log_files import LogFile, find_files, ignored_files
@@ -159,7 +160,9 @@ class TransitionScan:
         first = self.skipped + sum(self.sizes[:start])
         for table in self._tables(first, self.sizes[start:stop]):
             source = _PartSource(self, first, table)
-            data = read_log(source, self._reading.ignore, self._reading.columns, policy=False, estimate=False).data
+            data = read_log(
+                source, self._reading.ignore, self._reading.columns, policy=False, estimate=False, words=NO_WORDS
+            ).data
             data = data.having_left_out(0)  # what a file says of the whole log is in `left_out`, once
             if like is not None:
                 _check_alike(like, data, f"{source.name}: from {source.row(0)} on")

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidFile
-from ..validation import BoolArray, FloatArray, IntArray, plural
+from ..problem.naming import UNNAMED, Naming
+from ..validation import BoolArray, FloatArray, plural
 from .columns import LEFT_OUT, ColumnNames, FileColumns, did_you_mean, layout, listed
+from .names import NAMING, read_naming
 from .sources import Source, unreadable
+from .words import advice
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
     import pyarrow as pa
@@ -66,6 +69,12 @@ class Table:
         return int(said)
 
     @property
+    def saved_naming(self) -> Naming:
+        """Names of columns of the states and of actions that were saved with the rows."""
+        said = (self._table.schema.metadata or {}).get(NAMING.encode())
+        return UNNAMED if said is None else read_naming(said, self.name)
+
+    @property
     def columns(self) -> FileColumns:
         """Which columns were read under another name, which were not used, and what else is to be said."""
         return replace(self._layout.columns, remarks=tuple(self._remarks))
@@ -86,6 +95,19 @@ class Table:
         parts = self._layout.numbered.get(base, ())
         named = parts and not all(name.rpartition("_")[0] == base for name in parts)
         return f"`{', '.join(parts)}` (read as {base})" if named else f"`{base}`"
+
+    def parts(self, base: str) -> tuple[str, ...]:
+        """The columns that hold it, as the file calls them."""
+        single = self._layout.single.get(base)
+        return self._layout.numbered.get(base, ()) if single is None else (single,)
+
+    def single(self, base: str) -> str | None:
+        """The one column that holds it, as the file calls it; None where there are several, or none."""
+        return self._layout.single.get(base)
+
+    def entries(self, name: str) -> pa.ChunkedArray:
+        """A column as it stands there, by its name in the file."""
+        return self._table[name]
 
     def has(self, base: str) -> bool:
         """Whether a column is there, and is read."""
@@ -108,13 +130,14 @@ class Table:
             return self._column(self._layout.single[base], text, holes)
         if base not in self._layout.numbered:
             return None
-        parts = []
-        for name in self._layout.numbered[base]:
-            part = self._column(name, holes=holes)
-            if part.ndim != 1:
-                raise InvalidFile(f"{self.name}: column `{name}` must hold one number per row.")
-            parts.append(part)
-        return np.column_stack([part.astype(np.float64) for part in parts])
+        return np.column_stack([self.one_per_row(name, holes) for name in self._layout.numbered[base]])
+
+    def one_per_row(self, name: str, holes: bool = False) -> FloatArray:
+        """A column of numbers by its name in the file; `holes`: missing values become NaN."""
+        found = self._column(name, holes=holes)
+        if found.ndim != 1:
+            raise InvalidFile(f"{self.name}: column `{name}` must hold one number per row.")
+        return np.asarray(found.astype(np.float64))
 
     def flags(self, base: str) -> NDArray[Any] | None:
         """True or False, in words too: true, false, yes, no."""
@@ -126,54 +149,9 @@ class Table:
             row = flags.index(None)
             raise InvalidFile(
                 f"{self.name}: column {self.called(base)} must hold True or False (or yes and no, 1 and 0). It holds "
-                f"{_short(str(found[row]))} in {self.row(row)}."
+                f"{short(str(found[row]))} in {self.row(row)}."
             )
         return np.array(flags, dtype=bool)
-
-    def indices(self, base: str, where: BoolArray | None = None) -> IntArray | None:
-        """A column of whole numbers from 0, one per action; where it is not used, 0 stands for whatever is there."""
-        found = self.actions(base, where)
-        if found is None:
-            return None
-        if found.dtype.kind not in "iub" or found.ndim != 1:
-            raise InvalidFile(f"{self.name}: column {self.called(base)} must hold an action per row: a whole number, 0, 1, ...")
-        wrong = found < 0
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidFile(
-                f"{self.name}: column {self.called(base)} must hold actions 0, 1, ... It holds {int(found[row])} in "
-                f"{self.row(row)}."
-            )
-        return found.astype(np.int64)
-
-    def actions(self, base: str, where: BoolArray | None = None) -> NDArray[Any] | None:
-        """Indices of a finite set, also where they are stored as 1.0 and 2.0; or vectors."""
-        found = self.optional(base, text=True, holes=where is not None)
-        if found is None:
-            return None
-        if found.dtype.kind == "U":
-            row, shown = _first_word(found.tolist())
-            raise InvalidFile(
-                f"{self.name}: column {self.called(base)} must hold numbers. It holds text, first {_short(shown)} in "
-                f"{self.row(row)}: number the actions 0, 1, 2, ..."
-            )
-        if found.ndim != 1 or found.dtype.kind != "f" or base not in self._layout.single:
-            return found
-        if where is not None:
-            found = np.where(where, found, 0.0)
-        found = found.astype(np.float64)
-        wrong = ~np.isfinite(found) | (found != np.round(found)) | (np.abs(found) > 2**31)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidFile(
-                f"{self.name}: `actions` must be whole numbers, 0, 1, ..., where one column holds them. Column "
-                f"`{self._layout.single[base]}` has {found[row]:g} in {self.row(row)}; a column of continuous actions is called "
-                f"`{base}_0`."
-            )
-        if where is None:
-            name = self._layout.single[base]
-            self.remark(f"Column {name} holds whole numbers stored as decimals (1.0), read as indices of actions")
-        return found.astype(np.int64)
 
     def where_used(self, base: str, where: BoolArray) -> FloatArray:
         """A column as (n, k), finite in the rows that are used, and NaN or anything else in the others."""
@@ -187,11 +165,23 @@ class Table:
         if found is None:
             return None
         values: FloatArray = np.asarray(found.astype(np.float64).reshape(len(found), -1))
+        self.refuse_non_finite(base, values, where)
+        return values
+
+    def refuse_non_finite(self, base: str, values: FloatArray, where: BoolArray | None) -> None:
+        """Raise where a row that is used has an entry that is no number."""
         wrong = ~np.isfinite(values).all(axis=1) & (True if where is None else where)
         if wrong.any():
             row = self.row(int(np.argmax(wrong)))
             raise InvalidFile(f"{self.name}: column {self.called(base)} has NaN or infinite entries, first in {row}.")
-        return values
+
+    def refuse_nulls(self, name: str) -> None:
+        """Raise where a column has missing values."""
+        column = self._table[name]
+        if column.null_count:
+            missing = plural(column.null_count, "missing value", "missing values")
+            where = self.row(int(np.argmax(column.is_null().to_numpy())))
+            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in {where}.")
 
     def times(self, base: str) -> FloatArray | None:
         """A column that shows when, (n,); None where it is not there or holds no numbers."""
@@ -226,10 +216,8 @@ class Table:
         import pyarrow as pa
 
         column: pa.ChunkedArray = self._table[name]
-        if column.null_count and not holes:
-            missing = plural(column.null_count, "missing value", "missing values")
-            where = self.row(int(np.argmax(column.is_null().to_numpy())))
-            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in {where}.")
+        if not holes:
+            self.refuse_nulls(name)
         kind = column.type
         if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
             return self._list_column(name, column, holes)
@@ -238,15 +226,15 @@ class Table:
             kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             if not text:
-                row, shown = _first_word(column.to_pylist())
+                row, shown = first_word(column.to_pylist())
                 raise InvalidFile(
-                    f"{self.name}: column `{name}` must hold numbers. It holds text, first {_short(shown)} in {self.row(row)}."
+                    f"{self.name}: column `{name}` must hold numbers. It holds text, first {short(shown)} in {self.row(row)}."
                 )
             return np.asarray(column.to_pylist(), dtype=np.str_)
         if holes and (pa.types.is_null(kind) or pa.types.is_boolean(kind)):
             return np.full(len(column), np.nan) if pa.types.is_null(kind) else self._column(name)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise InvalidFile(f"{self.name}: column `{name}` must hold numbers. It holds {kind}.")
+            raise InvalidFile(f"{self.name}: column `{name}` must hold numbers. It holds {kind}{advice(kind)}.")
         return np.asarray(column.to_numpy())
 
     def _list_column(self, name: str, column: pa.ChunkedArray, holes: bool = False) -> NDArray[Any]:
@@ -284,6 +272,8 @@ class Table:
 
 def missing_column(file: str, names: Sequence[str], base: str) -> InvalidFile:
     """What to say where a column is not there."""
+    if list(names) == ["item"]:
+        return InvalidFile(f"{file} holds whole episodes as RLlib packs them: let it write rows, by output_write_episodes=False.")
     hint = f"{did_you_mean(base, names)} Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
     return InvalidFile(f"{file} has no column `{base}` (nor `{base}_0`). Its columns: {listed(names)}.{hint}")
 
@@ -292,11 +282,12 @@ SHOWN = 30
 """Letters of a wrong value that a message repeats."""
 
 
-def _short(word: str) -> str:
+def short(word: str) -> str:
+    """A wrong value as a message repeats it."""
     return repr(word if len(word) <= SHOWN else f"{word[:SHOWN]}...")
 
 
-def _first_word(entries: Sequence[object]) -> tuple[int, str]:
+def first_word(entries: Sequence[object]) -> tuple[int, str]:
     """The first entry that is no number, where it stands; the first of all where each is one."""
     words = [str(word) for word in entries]
     for row, word in enumerate(words):

@@ -6,6 +6,8 @@ from .average_reward import AverageReward as AverageReward
 from .contradictions import check_data as check_data
 from .contradictions import check_rewards as check_rewards
 from .contradictions import check_steps as check_steps
+from .naming import Categories as Categories
+from .naming import Naming as Naming
 from .policy import Branch as Branch
 from .policy import DeterministicPolicy as DeterministicPolicy
 from .policy import DiscretePolicy as DiscretePolicy

@@ -194,7 +194,8 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.data, Transitions):
             raise InvalidInput(
-                "`data` must be of type Transitions; make them from arrays, or by aope.load_transitions(file). "
+                "`data` must be of type Transitions; make them from arrays, or by aope.from_dataframe(frame) or "
+                "aope.load_transitions(file). "
                 f"Got {type(self.data).__name__}."
             )
         question = Question(self.starts, self.policy, self.assumptions, self.knowledge)
