@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 from cyclopts import Group, Parameter
@@ -84,14 +86,12 @@ class EngineOptions:
 
 @contextmanager
 def carried(name: str | None, engine: AnyEngine) -> Iterator[None]:
-    """While this lasts, the module of module:function travels to workers as it is, where it lies in the current folder.
+    """While this lasts, the module of module:function travels to workers as it is, unless it is installed.
 
-    Workers of other machines would not find it there.
+    Workers of other machines would not find it in their folders.
     """
     module = sys.modules.get((name or "").partition(":")[0].partition(".")[0])
-    file = getattr(module, "__file__", None)
-    here = file is not None and Path.cwd() in (Path(file).absolute().parent, Path(file).absolute().parent.parent)
-    if module is None or not here or not isinstance(engine, Dask) or module.__name__ == __package__.partition(".")[0]:
+    if module is None or not isinstance(engine, Dask) or _installed(module):
         yield
         return
     import cloudpickle
@@ -101,3 +101,12 @@ def carried(name: str | None, engine: AnyEngine) -> Iterator[None]:
         yield
     finally:
         cloudpickle.unregister_pickle_by_value(module)
+
+
+def _installed(module: ModuleType) -> bool:
+    """Whether workers have it as well, if they are set up alike."""
+    file = getattr(module, "__file__", None)
+    if file is None or module.__name__ == __name__.partition(".")[0]:
+        return True
+    places = [Path(path).resolve() for path in sysconfig.get_paths().values()]
+    return any(Path(file).resolve().is_relative_to(place) for place in places)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -247,14 +249,32 @@ def _connection(address: str) -> Iterator[Any]:
     """A client of a scheduler that answers."""
     from distributed import Client
 
+    # A client that fails to begin takes long to go away, and says so; so somebody else asks first, in a loop of its own.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(_ask, address).result()
+    with Client(address, timeout=REACHED, set_as_default=False) as client:
+        yield client
+
+
+def _ask(address: str) -> None:
+    """Raise, in one sentence, where no scheduler answers."""
     try:
-        client = Client(address, timeout=REACHED, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+        kind = asyncio.run(_kind(address))
+    except Exception as error:  # whatever another server makes of it: one answered as if exbibytes were to come
         raise InvalidInput(
             f"No scheduler of Dask answers at {address!r} within {REACHED:.0f} seconds: is it running, and is the address right?"
         ) from error
-    with client:
-        yield client
+    if kind != "Scheduler":
+        raise InvalidInput(f"At {address!r} a {kind.lower()} of Dask answers, and no scheduler: give the address of that.")
+
+
+async def _kind(address: str) -> str:
+    """What a server of Dask says that it is."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async with rpc(address, timeout=REACHED, connection_args=Security().get_connection_args("client")) as server:
+        return str((await asyncio.wait_for(server.identity(), REACHED))["type"])
 
 
 def _interrupts_ignored() -> Any:
