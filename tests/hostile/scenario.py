@@ -65,6 +65,7 @@ NOT_CALLED = {
     "accountable_ope.programs.pointwise.PointwiseBound": "a result",
     "accountable_ope.statistics.engines.dask.Dask.kernel_statistics": "starts processes",
     "accountable_ope.statistics.engines.dask.Dask.stream_statistic": "starts processes",
+    "accountable_ope.statistics.engines.dask.Dask.stream_sums": "starts processes",
     "accountable_ope.verification.record.Record": "made by Interval.record and load_record",
     "accountable_ope.verification.verify.Verification": "a result",
 }
@@ -105,11 +106,11 @@ def record(play: Callable[[Path], None], folder: Path) -> dict[str, GoodCall]:
     for name, value in public_callables().items():
         maker = (value.__new__ if issubclass(value, tuple) else value.__init__) if isinstance(value, type) else value
         maker = inspect.unwrap(maker)
-        wanted[maker.__code__] = (name, value, tuple(inspect.signature(value).parameters))
+        wanted[id(maker.__code__)] = (name, value, tuple(inspect.signature(value).parameters))
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code in wanted:
-            name, value, parameters = wanted[frame.f_code]
+        if event == "call" and id(frame.f_code) in wanted:  # two constructors with the same fields have equal code
+            name, value, parameters = wanted[id(frame.f_code)]
             if name not in found:
                 found[name] = GoodCall(value, {each: frame.f_locals[each] for each in parameters if each in frame.f_locals})
 
@@ -229,8 +230,8 @@ def _defaults(folder: Path, mdp: Any, facts: Any) -> None:
 
 def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any]) -> None:
     azuma = {**common, "radius": "azuma"}
-    aope.bound_value(asked, **azuma, pointwise=False, chosen=aope.Choice())
-    aope.bound_ladder(asked, **common, radii=["azuma"], anchor=None)
+    aope.bound_value(asked, **azuma, pointwise=False, chosen=aope.Choice(), engine="tiles")
+    aope.bound_ladder(asked, **common, radii=["azuma"], anchor=None, engine="auto")
     aope.bound_rkhs(asked, landmarks=4, radius="azuma", delta=0.1, earlier_share=0.5)
     aope.bound_selected(asked, candidates=fitting.Candidates(2, (0.5,), keep=1), earlier_share=0.5, radius="azuma")
     aope.bound_average_reward(data, mdp.policy, aope.AverageReward((0, 1), value_span=2.0), **azuma)
@@ -301,6 +302,7 @@ def _statistics(asked: Any, phi: Any, kernel: Any, tiles: Any) -> None:
     sums.kernel_statistic(system, kernel, tiles, None, "auto")
     sums.kernel_statistics([system], kernel, tiles, None, "auto")
     engines.EngineChoice("tiles", "Asked for.")
+    engines.EngineUsed("tiles", "Asked for.")
     engines.choose(kernel, rows=10, dimension=2, columns=3, options=tiles)
     engines.Dask(None, workers=2)
     sums.u_statistic(system.target, system.points, kernel)
@@ -344,11 +346,11 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     question = aope.StreamQuestion(asked, mdp.features(), aope.RandomFeatureKernel(4))
     aope.stream_statistic(scan, question, silent).statistic()
     total = aope.partial_statistic(data, question)
-    aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent)
+    aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent, engine="rows")
     aope.bound_sums(total, question, data, "azuma", 0.1)
     scan.after(3)
     with contextlib.suppress(aope.InvalidInput):  # so few rows choose nothing
-        aope.stream_value(scan, asked, "azuma", 0.1, within=0.2, neural=False)
+        aope.stream_value(scan, asked, "azuma", 0.1, within=0.2, neural=False, engine="auto")
     aope.save_starts(mdp.starts, folder / "starts.parquet")
     aope.load_starts(folder / "starts.parquet")
     rows = pa.table({"x": [0.5, 0.0, 1.0], "did": ["a", "b", "a"], "pay": [0.0, 1.0, 0.5], "who": [1, 1, 1]})

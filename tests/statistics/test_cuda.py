@@ -103,6 +103,21 @@ def test_an_interval_is_that_of_the_processor():
 
 
 @on_device
+def test_many_rows_go_to_the_device_unless_another_engine_is_asked_for():
+    mdp = PlantedMDP(seed=1, features=5, discount=0.6)
+    data = mdp.sample(np.random.default_rng(0), trajectories=420)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * mdp.norm)
+    setting = {"features": mdp.features(), "kernel": Gaussian(1.0), "radius": "azuma"}
+    few, problem = (aope.Problem(each, mdp.starts, mdp.policy, facts) for each in (data.rows(slice(0, 500)), data))
+    chosen, asked, tiles = (aope.bound_value(problem, **setting, engine=name) for name in ("auto", "cuda", "tiles"))
+    assert [each.engine.name for each in (chosen, asked, tiles)] == ["cuda", "cuda", "tiles"]
+    assert chosen.engine.reason == "There is a GPU, the kernel is Gaussian, and 21000 rows are many."
+    assert aope.bound_value(few, **setting).engine.name == "tiles"
+    for found in (chosen, asked):
+        assert (found.lower, found.upper) == pytest.approx((tiles.lower, tiles.upper), rel=1e-9)
+
+
+@on_device
 def test_other_kernels_are_refused():
     x, columns = rows(10, 2)
     with pytest.raises(AopeError, match="Gaussian kernels and random features only"):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,8 +18,9 @@ import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.kernels import TileOptions
 from accountable_ope.statistics import bellman_system, kernel_statistics
-from accountable_ope.statistics.engines import cluster, engine
+from accountable_ope.statistics.engines import cluster, engine, tasks
 from accountable_ope.statistics.engines import dask as module
+from accountable_ope.statistics.engines.finite_rank import reduce_pairs
 from command import heed_interrupts
 
 distributed = pytest.importorskip("distributed")
@@ -126,7 +128,7 @@ def test_a_log_by_a_relative_path_is_found(dask, log, monkeypatch):
 def test_a_file_that_workers_do_not_find_is_named(dask, log):
     scan = aope.scan_transitions(log, batch_rows=64)
     (log / "day-1.parquet").unlink()
-    with pytest.raises(aope.InvalidFile, match=r"day-1.parquet cannot be read"):
+    with pytest.raises(aope.InvalidFile, match=r"day-1.parquet cannot be read.* must find them under the same path"):
         dask.stream_statistic(scan, question())
 
 
@@ -227,39 +229,110 @@ def test_evaluate_chooses_and_says_why():
         aope.evaluate(PROBLEM, **setting, engine="gpu")
 
 
+def test_an_engine_by_name_wins_or_fails_in_a_sentence(monkeypatch):
+    setting = {"features": MDP.features(), "kernel": aope.RandomFeatureKernel(9), "radius": "azuma"}
+    rows, tiles = (aope.bound_value(PROBLEM, **setting, engine=name) for name in ("rows", "tiles"))
+    assert (rows.engine.name, tiles.engine.name) == ("rows", "tiles") and rows.engine.reason == "It was asked for."
+    assert (rows.lower, rows.upper) == pytest.approx((tiles.lower, tiles.upper), rel=1e-9)
+    assert bits(rows.certificates[0].statistic) != bits(tiles.certificates[0].statistic)  # it is another way indeed
+    monkeypatch.setattr(engine, "free_gpu_memory", lambda *, half=False: "There is no GPU here.")
+    for changed, words in (
+        ({"engine": "rows", "kernel": aope.Gaussian(1.0)}, '^`engine` "rows" is for kernels of finite rank'),
+        ({"engine": "cuda"}, '^`engine` "cuda" cannot be had: There is no GPU here.$'),
+        ({"engine": "cuda", "kernel": aope.Tabular()}, '^`engine` "cuda" is for Gaussian kernels and random features'),
+        ({"engine": "tiles", "options": TileOptions(device="cuda")}, '^`engine` "tiles" does not go with `options`'),
+        ({"engine": "gpu"}, "^`engine` must be an engine, such as .* or one of 'auto', 'rows', 'tiles', 'cuda'"),
+    ):
+        with pytest.raises(aope.InvalidInput, match=words):
+            aope.bound_value(PROBLEM, **{**setting, **changed})
+        arguments = {**setting, **changed, "radii": ["azuma"]}
+        del arguments["radius"]
+        with pytest.raises(aope.InvalidInput, match=words):
+            aope.bound_ladder(PROBLEM, **arguments)
+
+
+def test_without_torch_the_command_is_named(monkeypatch):
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    with pytest.raises(aope.MissingExtra, match=r'^`engine` "cuda" cannot be had: torch .* pip install "accountable-ope\[gpu\]"'):
+        aope.bound_value(PROBLEM, engine="cuda")
+
+
+def test_results_say_which_engine_it_was(dask):
+    setting = {"features": MDP.features(), "radius": "azuma"}
+    alone = aope.bound_value(PROBLEM, **setting, kernel=aope.Gaussian(0.7))
+    assert alone.engine.name == "tiles" and "the pairs of 400 rows" in alone.engine.reason
+    found = aope.bound_value(PROBLEM, **setting, kernel=aope.Gaussian(0.7), engine=dask)
+    assert found.engine.name == "dask" and dask.client_or_address.scheduler.address in found.engine.reason
+    assert (found.lower, found.upper) == pytest.approx((alone.lower, alone.upper), rel=1e-9)
+    here = aope.bound_value(PROBLEM, **setting, kernel=aope.RandomFeatureKernel(9), engine=dask)
+    assert here.engine.name == "rows" and "in this process" in here.engine.reason  # nothing was sent
+    assert aope.evaluate(PROBLEM, features=MDP.features(), kernel=aope.Gaussian(0.7)).bound("azuma").engine is None
+
+    class Mine:
+        def pair_sums(self, kernel, points, columns, options=None, progress=None):
+            return reduce_pairs(kernel, points, columns, options, progress)
+
+    mine = aope.bound_value(PROBLEM, **setting, kernel=aope.Gaussian(0.7), engine=Mine())
+    assert str(mine.engine) == "Engine Mine: It was handed in."
+
+
+def test_a_first_answer_takes_an_engine(monkeypatch):
+    problem = replace(PROBLEM, assumptions=replace(FACTS, norm_bound=None))
+    found = aope.bound_value(problem, engine="tiles")
+    assert found.recipe is not None and str(found.engine) == "Engine tiles: It was asked for."
+
+
 @pytest.mark.parametrize(
     ("changed", "name", "words"),
     [
-        ({}, "cuda", "50000 rows are many"),
+        ({}, "cuda", "50000 rows are many."),
+        ({"options": TileOptions(single_precision=True)}, "cuda", "bounds count its rounding"),
         ({"kernel": aope.Laplace(1.0)}, "tiles", "Gaussian kernels only"),
         ({"kernel": aope.Tabular()}, "rows", "one pass over the rows"),
         ({"rows": 5000}, "tiles", "the pairs of 5000 rows"),
-        ({"dimension": 40}, "tiles", "at most 32 coordinates"),
-        ({"rows": 10**7}, "tiles", "need 24.2 GiB on the GPU, of which 8.0 are free"),
+        ({"dimension": 40}, "cuda", "50000 rows are many."),
+        ({"dimension": 40, "options": TileOptions(single_precision=True)}, "tiles", "at most 32 coordinates"),
+        (
+            {"rows": 10**7, "options": TileOptions(single_precision=True)},
+            "tiles",
+            "need 24.2 GiB on the GPU, of which 8.0 are free",
+        ),
+        ({"rows": 10**8}, "tiles", "need 35.3 GiB on the GPU, of which 8.0 are free"),
         ({"kernel": aope.Laplace(1.0), "options": TileOptions(device="cuda")}, "cuda", "`options` say"),
+        ({"kernel": aope.RandomFeatureKernel(9), "options": TileOptions(device="cuda")}, "cuda", "`options` say"),
+        ({"kernel": aope.Tabular(), "options": TileOptions(device="cuda")}, "rows", "one pass over the rows"),
     ],
 )
 def test_the_choice_of_an_engine(monkeypatch, changed, name, words):
-    monkeypatch.setattr(engine, "free_gpu_memory", lambda: 2**33)
+    monkeypatch.setattr(engine, "free_gpu_memory", lambda *, half: 2**33)
     asked = {"kernel": aope.Gaussian(1.0), "rows": 50_000, "dimension": 6, "columns": 30, **changed}
     found = aope.engines.choose(**asked)
     assert found.name == name and words in found.reason
 
 
 def test_without_a_gpu_tiles_are_chosen(monkeypatch):
+    asked = {"kernel": aope.Gaussian(1.0), "rows": 10**6, "dimension": 6, "columns": 30}
+    monkeypatch.setattr(engine, "GPU_FILES", ())
+    monkeypatch.setattr(engine, "find_spec", lambda name: name)
+    monkeypatch.setattr(engine.sys, "platform", "linux")
+    assert aope.engines.choose(**asked) == aope.engines.EngineChoice("tiles", "There is no GPU here.")
     monkeypatch.setattr(engine, "find_spec", lambda name: None)
-    found = aope.engines.choose(aope.Gaussian(1.0), rows=10**6, dimension=6, columns=30)
-    assert found == aope.engines.EngineChoice(
-        "tiles", 'torch is not installed, which a GPU needs: pip install "accountable-ope[gpu]".'
-    )
+    said = 'torch is not installed, which a GPU needs: pip install "accountable-ope[gpu]".'
+    assert aope.engines.choose(**asked) == aope.engines.EngineChoice("tiles", said)
 
 
 def test_a_choice_hands_its_device_to_the_sums(monkeypatch):
     given = []
-    monkeypatch.setattr(engine, "reduce_pairs", lambda kernel, points, columns, options, progress: given.append(options))
+    for way in ("reduce_pairs", "pair_sums"):
+        said = lambda kernel, points, columns, options, progress, way=way: given.append((way, options))  # noqa: E731
+        monkeypatch.setattr(engine, way, said)
     for name in engine.NAMES:
-        aope.engines.EngineChoice(name, "").pair_sums(aope.Gaussian(1.0), DATA.states, DATA.states, TileOptions(rows=7))
-    assert [(each.rows, each.device) for each in given] == [(7, "cpu"), (7, "cpu"), (7, "cuda")]
+        aope.engines.EngineChoice(name, "").pair_sums(aope.RandomFeatureKernel(9), DATA.states, DATA.states, TileOptions(rows=7))
+    assert [(way, each.rows, each.device) for way, each in given] == [
+        ("reduce_pairs", 7, "cpu"),
+        ("pair_sums", 7, "cpu"),
+        ("reduce_pairs", 7, "cuda"),
+    ]
 
 
 # clusters and clients
@@ -268,12 +341,13 @@ def test_a_choice_hands_its_device_to_the_sums(monkeypatch):
 def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch):
     monkeypatch.setattr(module, "REACHED", 0.5)
     for address in ("tcp://127.0.0.1:9", "nothing://here:1", "tcp://127.0.0.1:port"):
-        with pytest.raises(aope.InvalidInput, match=f"^`client_or_address`: no scheduler of Dask answers at '{address}' within"):
+        with pytest.raises(aope.InvalidInput, match=f"^No scheduler of Dask answers at '{address}' within"):
             aope.engines.Dask(address).kernel_statistics([SYSTEM], aope.Gaussian(0.7))
 
 
-def test_an_address_and_a_client_stay_open(client):
-    address = client.scheduler_info()["address"]
+def test_an_address_and_a_client_stay_open(client, monkeypatch):
+    monkeypatch.setattr(module, "REACHED", 60.0)  # the machine may be busy
+    address = client.scheduler.address  # what `scheduler_info` holds comes in its own time
     with aope.engines.Dask(address) as one:
         first = one.kernel_statistics([SYSTEM], aope.Gaussian(0.7))[0]
     second = one.kernel_statistics([SYSTEM], aope.Gaussian(0.7))[0]  # connects again
@@ -281,6 +355,32 @@ def test_an_address_and_a_client_stay_open(client):
         third = two.kernel_statistics([SYSTEM], aope.Gaussian(0.7))[0]
     assert bits(first) == bits(second) == bits(third)
     assert client.status == "running" and repr(one) == f"Dask({address!r})"
+
+
+def test_a_worker_is_no_scheduler(client, monkeypatch):
+    monkeypatch.setattr(module, "REACHED", 60.0)
+    client.wait_for_workers(1, timeout=60)
+    [address, *_] = client.run(os.getpid)
+    with pytest.raises(aope.InvalidInput, match=f"^At '{address}' a worker of Dask answers, and no scheduler"):
+        aope.engines.Dask(address).kernel_statistics([SYSTEM], aope.Gaussian(0.7))
+
+
+def test_another_server_is_no_scheduler(monkeypatch):
+    """What it says is taken for the length of a message, far more than there is memory."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(module, "REACHED", 60.0)
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def answer():
+            with server.accept()[0] as other:
+                other.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 20)
+                other.recv(1)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(aope.InvalidInput, match=f"^No scheduler of Dask answers at '{address}'"):
+            aope.engines.Dask(address).kernel_statistics([SYSTEM], aope.Gaussian(0.7))
+        thread.join(timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -325,11 +425,11 @@ def test_what_workers_cannot_import_is_named():
         def exception(self):
             return wrapped
 
-    assert str(cluster._reason(Failed())).startswith("A worker of the cluster cannot import mine: workers need accountable-ope")
+    assert str(tasks._reason(Failed())).startswith("A worker of the cluster cannot import mine: workers need accountable-ope")
 
 
 def test_a_cluster_without_workers_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+    monkeypatch.setattr(tasks, "PATIENCE", 0.2)
     nobody = {"processes": False, "n_workers": 0, "dashboard_address": ":0"}
     with (
         distributed.Client(**nobody, set_as_default=False) as client,

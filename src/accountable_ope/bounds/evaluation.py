@@ -24,7 +24,7 @@ from ..radii.premises import Asked, value_premises
 from ..radii.registry import DEFAULT_RADIUS, LADDER, RadiusRule, radius_rule
 from ..radii.row_scale import Relevance, row_scale
 from ..statistics.bellman import BellmanSystem, bellman_system
-from ..statistics.engines.engine import AnyEngine, Engine, engine_for
+from ..statistics.engines.engine import AnyEngine, Engine, engine_for, refuse_unusable, used_engine
 from ..statistics.estimates import AnyQ, QColumns, q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
@@ -222,6 +222,7 @@ class Evaluation:
                 chosen=self.chosen,
                 planned=setting.circumstances.planned if setting.circumstances.growing else None,
             ),
+            engine=used_engine(self.engine, self.kernel),
         )
 
     @checked
@@ -356,9 +357,10 @@ def evaluate(
         How the pass over the pairs is cut up.
     progress : callable, optional
         Called with the fraction done.
-    engine : engine, or "auto", optional
+    engine : engine, or its name, optional
         Who computes the pass over the pairs: None for this machine, as `options` say; a cluster such as
-        `aope.engines.Dask(workers=4)`; "auto" for what `aope.engines.choose` finds best on this machine.
+        `aope.engines.Dask(workers=4)`; "auto" for what `aope.engines.choose` finds best on this machine; "rows" (kernels of
+        finite rank), "tiles" or "cuda" for an engine of this machine by name.
 
     Returns
     -------
@@ -377,6 +379,8 @@ def evaluate(
     ['hoeffding', 'azuma', 'certified']
     """
     check_asked(problem, kernel)
+    if engine is not None:
+        refuse_unusable(engine, kernel, options)
     around = Around(anchor, reference_of(problem), chosen)
     return evaluation_from(problem, kernel, as_classes(features), around, options, progress, engine)
 

@@ -19,6 +19,7 @@ from ..problem.statements import Status
 from ..radii.choice import Choice
 from ..radii.doubts import TestedClass, all_doubted
 from ..radii.registry import radius_rule
+from ..statistics.engines.engine import AnyEngine
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .unfit import refuse_unfit
@@ -28,7 +29,11 @@ STATISTIC = "kernel statistic"
 
 
 def recipe_evaluation(
-    problem: Problem, recipe: Recipe, options: TileOptions | None = None, stages: Stages = unseen
+    problem: Problem,
+    recipe: Recipe,
+    options: TileOptions | None = None,
+    stages: Stages = unseen,
+    engine: AnyEngine = "auto",
 ) -> Evaluation:
     """The later rows, with the chosen classes; a table lists what later rows show, too."""
     later = recipe.later(problem)
@@ -44,6 +49,7 @@ def recipe_evaluation(
         chosen=chosen,
         options=options,
         progress=stages(STATISTIC),
+        engine=engine,
     )
     return replace(evaluation, log=problem.data)
 
@@ -57,6 +63,7 @@ def first_answers(
     pointwise: bool | None = None,
     options: TileOptions | None = None,
     stages: Stages = unseen,
+    engine: AnyEngine = "auto",
 ) -> tuple[Interval, ...]:
     """One interval per radius, each with its recipe; where the class around the estimate is doubted, the hull with a wider one.
 
@@ -64,7 +71,7 @@ def first_answers(
     is reported, the chance that its premises hold and it fails is at most delta.
     """
     refuse_unfit([radius_rule(name) for name in radii], (), recipe.kernel, problem)
-    evaluation = recipe_evaluation(problem, recipe, options, stages)
+    evaluation = recipe_evaluation(problem, recipe, options, stages, engine)
     stages("bounding")
     found = []
     alone = evaluation if len(evaluation.classes) == 1 or _doubted(evaluation) else evaluation.of_class(0)
@@ -102,6 +109,7 @@ def misfit_answers(
     pointwise: bool | None = None,
     options: TileOptions | None = None,
     stages: Stages = unseen,
+    engine: AnyEngine = "auto",
 ) -> tuple[Interval, ...]:
     """One interval per radius, of the chosen class around its fit and a ball of an RKHS for what that misses.
 
@@ -128,6 +136,7 @@ def misfit_answers(
         chosen=recipe.choice,
         options=options,
         progress=stages(STATISTIC),
+        engine=engine,
     )
     evaluation = replace(evaluation, log=problem.data)
     stages("bounding")

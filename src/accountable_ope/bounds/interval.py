@@ -26,6 +26,7 @@ from ..radii.no_cut import NoCut
 from ..radii.premises import ClassWords, CutWords, cut_remarks, rest_kernel
 from ..radii.registry import Radius
 from ..radii.sums import RowSums
+from ..statistics.engines.used import EngineUsed
 from ..statistics.examiner import ClassTests
 from ..statistics.norm_test import NormTest
 from ..statistics.specification import SpecificationTest
@@ -246,6 +247,8 @@ class Interval:
         Bounds the same rows under another norm bound; None where that is not offered.
     recipe : Recipe or None
         What was chosen on earlier rows, where class and kernel were not given.
+    engine : EngineUsed or None
+        Which engine made the sums over the rows, and why; None where none was asked for. No part of the certificate.
     """
 
     lower: float
@@ -266,6 +269,7 @@ class Interval:
     estimand: str = "Value of the target policy"
     rebound: Rebound | None = None
     recipe: Recipe | None = None
+    engine: EngineUsed | None = None
 
     def __repr__(self) -> str:
         return one_line("Interval", self.lower, self.upper, self.delta, self.radius.name, self.status)

@@ -16,6 +16,8 @@ from ..problem.problem import Question
 from ..problem.statements import Status
 from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
+from ..statistics.engines.engine import AnyEngine
+from ..statistics.engines.streams import stream_engine, used_for_stream
 from ..statistics.streaming import StreamQuestion, locating
 from ..validation import probability_level
 from .first_answer import STATISTIC
@@ -42,6 +44,7 @@ def stream_value(
     within: float | None = None,
     neural: bool | None = None,
     stages: Stages | None = None,
+    engine: AnyEngine = "auto",
 ) -> Interval:
     """`bound_value` without a class or a kernel, for a log that is read in parts.
 
@@ -66,6 +69,8 @@ def stream_value(
         Whether to train features; by default where torch is installed and there are rows enough.
     stages : callable, optional
         Called with the name of every stage; what it returns, if anything, with the fraction done.
+    engine : engine, "auto" or "rows"
+        Who reads and sums the later rows, as in `bound_stream`; the first ones are read, and choose, in this process.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def stream_value(
     """
     stage, rule = stages or unseen, radius_rule(radius)
     refuse_unstreamed(question, rule)
-    level = probability_level(delta)
+    level, by = probability_level(delta), stream_engine(engine, scan)
     head = first_rows_of(scan, CHOICE_ROWS)
     with locating(scan, 0, len(head)):
         check_data(head, question.assumptions)
@@ -109,13 +114,13 @@ def stream_value(
         StreamQuestion(replace(question, assumptions=facts), features, kernel, chosen.estimate) for features in chosen.classes
     ]
     split = split_delta(level, start_is_exact=question.starts.exact)
-    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC))
+    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC), engine=by)
     stage("bounding")
     alone = rows if len(rows) == 1 or rows[0].doubted else rows[:1]
     interval = streamed_interval(alone, rule, split)
     if len(alone) < len(rows) and interval.outcome is Status.INCONSISTENT:
         interval = streamed_interval(rows, rule, split)
-    return replace(interval, recipe=replace(chosen, kernel=kernel))
+    return replace(interval, recipe=replace(chosen, kernel=kernel), engine=used_for_stream(engine))
 
 
 def streamed_kernel(kernel: Kernel) -> Kernel:

@@ -105,8 +105,16 @@ class StreamPass:
 
     def take(self, rows: BatchColumns, found: PartialStatistic | None = None) -> None:
         """The next rows; found: their sums, where they are known already."""
-        found, count = sums_of(rows, self._question) if found is None else found, len(rows.target)
-        self._sums = found if self._sums is None else self._sums + found
+        self.add(sums_of(rows, self._question) if found is None else found)
+        self.pass_by(rows)
+
+    def add(self, sums: PartialStatistic) -> None:
+        """Sums over rows, whoever made them."""
+        self._sums = sums if self._sums is None else self._sums + sums
+
+    def pass_by(self, rows: BatchColumns) -> None:
+        """The next rows, for all but their sums: what needs their order."""
+        count = len(rows.target)
         columns = np.column_stack([rows.residuals, rows.target])
         scale = np.sqrt(self._question.kernel.diagonal(rows.points))
         phi = rows.here[:, : rows.here.shape[1] - self._question.function_class.intercept]  # without the constant

@@ -11,7 +11,7 @@ from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
-from ..kernels.products import Progress
+from ..kernels.products import Progress, part_of
 from ..problem.fingerprint import Fingerprint
 from ..problem.logged_starts import Sightings, continuous
 from ..problem.problem import Question
@@ -23,6 +23,8 @@ from ..radii.no_cut import NoCut
 from ..radii.passed_rows import PassedRows
 from ..radii.registry import DEFAULT_RADIUS, Approach, RadiusRule, radius_rule
 from ..statistics.bellman import bellman_system
+from ..statistics.engines.engine import AnyEngine
+from ..statistics.engines.streams import StreamEngine, stream_engine, summing, used_for_stream
 from ..statistics.estimates import q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
@@ -51,6 +53,7 @@ def bound_stream(
     *,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    engine: AnyEngine = "auto",
 ) -> Interval:
     """The interval of a log that is read once, in parts, in memory that does not grow with it.
 
@@ -72,6 +75,10 @@ def bound_stream(
         Bytes for columns of rows that have gone by.
     progress : callable, optional
         Called with the fraction done.
+    engine : engine, "auto" or "rows"
+        Who reads and sums the rows: this process ("auto", "rows"), or a cluster such as `aope.engines.Dask(...)`. Its workers
+        must find the files under the same paths. What needs the order of rows, the weights of the cut above all, is made by this
+        process even then, and `Interval.engine` says so.
 
     Returns
     -------
@@ -106,7 +113,10 @@ def bound_stream(
     rule = radius_rule(radius)
     refuse_unstreamed(question.question, rule)
     split = split_delta(probability_level(delta), start_is_exact=question.question.starts.exact)
-    return streamed_interval(pass_over(scan, [question], rule, split, memory=memory, progress=progress), rule, split)
+    whole(memory, "memory", least=0)
+    by = stream_engine(engine, scan)
+    rows = pass_over(scan, [question], rule, split, memory=memory, progress=progress, engine=by)
+    return replace(streamed_interval(rows, rule, split), engine=used_for_stream(engine))
 
 
 def pass_over(
@@ -118,9 +128,9 @@ def pass_over(
     chosen: Choice = BEFORE_THE_DATA,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    engine: StreamEngine | None = None,
 ) -> tuple[StreamedRows, ...]:
-    """One pass for several classes; questions: alike but for the class."""
-    whole(memory, "memory", least=0)
+    """One pass for several classes; questions: alike but for the class. engine: who makes the sums meanwhile, None: this pass."""
     most = max(len(each.subject.objective) for each in questions)
     head = first_rows_of(scan, max(HEAD, *block_edges(scan.rows, most)[:1]))
     logs = [LogBegun.of(scan, head, each, rule, split, chosen) for each in questions]
@@ -131,15 +141,24 @@ def pass_over(
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
     at = 0
-    with threadpool_limits(limits=1, user_api="blas"):  # two threads share the work, and small products gain nothing by more
-        for batch, summed in ahead(_summed(scan, logs)):
+    with (
+        threadpool_limits(limits=1, user_api="blas"),  # two threads share the work, and small products gain nothing by more
+        summing(engine, scan, [log.question for log in logs]) as elsewhere,
+    ):
+        for batch, summed in ahead(_summed(scan, logs, here=elsewhere is None)):
             for (columns, sums), each in zip(summed, passing, strict=True):
-                each.take(columns, sums)
+                each.pass_by(columns)
+                if sums is not None:
+                    each.add(sums)
             batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
             sightings.add(batch)
             at += len(batch)
+            done = at / scan.rows if elsewhere is None else 0.5 * (at / scan.rows + elsewhere.look())
             if progress is not None:
-                progress(at / scan.rows)
+                progress(done)
+        if elsewhere is not None:
+            for each, total in zip(passing, elsewhere.result(part_of(progress, 0.5, 1.0)), strict=True):
+                each.add(total)
     record, tested = DataRecord(scan.rows, name.hexdigest(), starts.sha256), len(head)
     found = [each.done() for each in passing]
     return tuple(
@@ -160,14 +179,14 @@ def pass_over(
 
 
 def _summed(
-    scan: TransitionScan, logs: Sequence[LogBegun]
-) -> Iterator[tuple[Transitions, list[tuple[BatchColumns, PartialStatistic]]]]:
-    """Every part of the log, as each class sees it, with its sums: what needs no row before."""
+    scan: TransitionScan, logs: Sequence[LogBegun], *, here: bool
+) -> Iterator[tuple[Transitions, list[tuple[BatchColumns, PartialStatistic | None]]]]:
+    """Every part of the log, as each class sees it, with its sums unless others make them: what needs no row before."""
     at = 0
     for batch in scan:
         logs[0].refuse_new_end(scan, at, batch)
         found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
-        yield batch, [(columns, sums_of(columns, question)) for question, columns in found]
+        yield batch, [(columns, sums_of(columns, question) if here else None) for question, columns in found]
         at += len(batch)
 
 

@@ -14,6 +14,7 @@ from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
+from ..statistics.engines.engine import AnyEngine, refuse_unusable
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
 from .evaluation import evaluate
@@ -37,6 +38,7 @@ def bound_value(
     options: TileOptions | None = None,
     progress: Progress | None = None,
     stages: Stages | None = None,
+    engine: AnyEngine = "auto",
 ) -> Interval:
     """The largest and smallest value over all Q of the class whose kernel Bellman loss is consistent with the data.
 
@@ -71,6 +73,10 @@ def bound_value(
         Called with the fraction done of the pass over the pairs of rows.
     stages : callable, optional
         Without features: called with the name of every stage; what it returns, if anything, with the fraction done of it.
+    engine : engine, or its name
+        Who computes the pass over the pairs of rows: "auto" for what `aope.engines.choose` finds best on this machine by rows,
+        kernel, memory and device; "rows" (kernels of finite rank), "tiles" or "cuda" for that one; or a cluster such as
+        `aope.engines.Dask(workers=4)`. `Interval.engine` says which it was, and why.
 
     Returns
     -------
@@ -80,7 +86,8 @@ def bound_value(
     Raises
     ------
     InvalidInput
-        Where the radius needs something that was not declared, or says nothing about the class.
+        Where the radius needs something that was not declared, or says nothing about the class; or an engine that was asked for
+        by name cannot be had.
 
     Examples
     --------
@@ -93,6 +100,8 @@ def bound_value(
     >>> interval = aope.bound_value(problem, features=mdp.features(), kernel=aope.Gaussian(1.0))
     >>> mdp.value in interval, interval.check()
     (True, True)
+    >>> print(interval.engine)
+    Engine tiles: Processors need a second or so for the pairs of 1000 rows, no longer than a GPU needs to begin.
 
     With no class, one is chosen on the earliest rows:
 
@@ -105,11 +114,15 @@ def bound_value(
             raise InvalidInput("`chosen` is of a class that was given: leave it out, or give `features` and `kernel`.")
         if recipe is not None and within is not None:
             raise InvalidInput("`within` was chosen with the `recipe`: leave it out.")
+        refuse_unusable(engine, None if recipe is None else recipe.kernel, options)
         report = stages or (unseen if progress is None else _only_statistic(progress))
         if recipe is None:
             radius_rule(radius), probability_level(delta)  # refused before any work
             recipe = choose_recipe(problem, within=within, stages=report)
-        return first_answers(problem, recipe, (radius,), delta, pointwise=pointwise, options=options, stages=report)[0]
+        found = first_answers(
+            problem, recipe, (radius,), delta, pointwise=pointwise, options=options, stages=report, engine=engine
+        )
+        return found[0]
     if features is None or kernel is None:
         raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")
     for name, value in (("within", within), ("recipe", recipe), ("stages", stages)):
@@ -127,6 +140,7 @@ def bound_value(
         chosen=chosen,
         options=options,
         progress=progress,
+        engine=engine,
     )
     return found[0]
 
@@ -144,6 +158,7 @@ def bound_ladder(
     chosen: Choice = BEFORE_THE_DATA,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    engine: AnyEngine = "auto",
 ) -> tuple[Interval, ...]:
     """`bound_value` for several radii, from one statistic. Each interval is valid on its own; do not pick the narrowest.
 
@@ -158,7 +173,7 @@ def bound_ladder(
         As in `bound_value`.
     anchor : callable, object with `predict_value`, or QColumns, optional
         An existing Q around which the class lies (see `diagnose`).
-    chosen, options, progress
+    chosen, options, progress, engine
         As in `bound_value`.
 
     Returns
@@ -186,7 +201,7 @@ def bound_ladder(
     probability_level(delta)
     refuse_unfit([radius_rule(name) for name in radii], as_classes(features), kernel, problem)  # before any work
     evaluation = evaluate(
-        problem, features=features, kernel=kernel, anchor=anchor, chosen=chosen, options=options, progress=progress
+        problem, features=features, kernel=kernel, anchor=anchor, chosen=chosen, options=options, progress=progress, engine=engine
     )
     return evaluation.ladder(radii, delta, pointwise=pointwise)
 

@@ -27,6 +27,8 @@ from ..problem.problem import Experience, Problem
 from ..radii.choice import Choice
 from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
 from ..report.fragility import FRAGILITY_ROWS
+from ..statistics.engines.engine import refuse_unusable
+from .computing import EngineOptions
 from .deciding import DecisionOptions, decision_code
 from .exits import DOUBTED
 from .inputs import Inputs, read_inputs
@@ -119,6 +121,7 @@ def bound(
     first: FirstAnswerOptions = FirstAnswerOptions(),
     radii: LadderOptions = LadderOptions(),
     decision: DecisionOptions = DecisionOptions(),
+    computing: EngineOptions = EngineOptions(),
     explain: Annotated[
         bool, Parameter(group=OUTPUT, help="Say what the width is made of and what would narrow it; takes a few times as long.")
     ] = False,
@@ -160,6 +163,9 @@ def bound(
     wrong += [name for name, value in others if value is not None]
     if average_reward and wrong:
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
+    if average_reward and computing.given:
+        raise InvalidInput(f"--average-reward does not go with {computing.given[0]}.")
+    computing.check(stream=stream, single_precision=choice.single_precision)
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
     if stream:
@@ -172,9 +178,9 @@ def bound(
             ("--better-than-logged", decision.better_than_logged),
         )
         check_streamed(problem, declared, choice, [name for name, was_given in asked_for if was_given])
-        with progress(as_json) as phase:
+        with progress(as_json) as phase, computing.opened(phase) as engine:
             stages = within_stage(phase, "reading in parts")
-            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages)
+            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages, engine)
             phase("checking")
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)
@@ -184,8 +190,9 @@ def bound(
     if not average_reward and declared.discount is None:
         raise InvalidInput(NO_DISCOUNT)
     if not average_reward:
-        choice.test_kernel()  # a wrong bandwidth is refused before the file is read
-    with progress(as_json) as phase:
+        kernel = choice.test_kernel()  # a wrong bandwidth is refused before the file is read
+        refuse_unusable(computing.engine, None if unnamed or around else kernel)
+    with progress(as_json) as phase, computing.opened(phase) as engine:
         phase("reading")
         if average_reward:
             inputs = read_inputs(data, problem, need_starts=False)
@@ -213,10 +220,18 @@ def bound(
                         pointwise=pointwise,
                         options=choice.tiles(),
                         stages=stages,
+                        engine=engine,
                     )
                 else:
                     intervals = first_answers(
-                        asked, recipe, radii.names, radii.delta, pointwise=pointwise, options=choice.tiles(), stages=stages
+                        asked,
+                        recipe,
+                        radii.names,
+                        radii.delta,
+                        pointwise=pointwise,
+                        options=choice.tiles(),
+                        stages=stages,
+                        engine=engine,
                     )
                 flags = [
                     *(["--propensities"] if propensities else []),
@@ -229,7 +244,7 @@ def bound(
                 saved = first.save_choice is not None or first.choice is not None
                 if (recipe.ball is not None or first.within is not None) and not (saved or around):
                     flags += ["--within", f"{WITHIN if first.within is None else first.within:.12g}"]
-                repeat = _repeat(data, (problem, declared, decision), first, radii, flags)
+                repeat = _repeat(data, (problem, declared, decision, computing), first, radii, flags)
             else:
                 intervals = bound_ladder(
                     asked,
@@ -241,6 +256,7 @@ def bound(
                     chosen=chosen,
                     options=choice.tiles(),
                     progress=phase("bounding"),
+                    engine=engine,
                 )
         phase("checking, and what the width is made of" if explain else "checking")
         ruling = decision.decide(intervals[-1])

@@ -147,6 +147,7 @@ def show(
         recipe = intervals[-1].recipe
         remarks = [] if recipe is None else [str(each) for each in recipe.statements()]
         remarks += [] if first.misfit_norms is None else [str(each) for each in first.misfit_norms.statements]
+        remarks += [] if intervals[-1].engine is None else [str(intervals[-1].engine)]
         remarks += [sentence for each in columns for sentence in each.sentences()]
         names = columns[0].states if columns else ()
         page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names)

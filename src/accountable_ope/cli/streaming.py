@@ -18,7 +18,9 @@ from ..io.scanning import TransitionScan, scan_transitions
 from ..kernels.bandwidths import narrowed
 from ..kernels.products import part_of
 from ..problem.problem import Question
+from ..statistics.engines.engine import AnyEngine
 from ..statistics.streaming import StreamQuestion
+from .computing import carried
 from .inputs import named_policy, read_starts
 from .options import ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, given
 from .output import note
@@ -80,20 +82,39 @@ def stream_log(
     radii: Radii,
     first: FirstAnswerOptions | None,
     stages: Stages,
+    engine: AnyEngine = "auto",
 ) -> Streamed:
-    """One interval per radius, each from one pass over the log; first: the first rows choose class and kernel."""
+    """One interval per radius, each from one pass over the log; first: the first rows choose class and kernel.
+
+    engine: who reads and sums the rows.
+    """
     problem, declared, choice = options
     assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
     starts = read_starts(problem.starts, problem, None)
     policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
     question = Question(starts.starts, policy, declared.assumptions())
+    with carried(problem.policy, engine):
+        return _bounded(scan, question, choice, radii, first, stages, engine)
+
+
+def _bounded(
+    scan: TransitionScan,
+    question: Question,
+    choice: ClassOptions,
+    radii: Radii,
+    first: FirstAnswerOptions | None,
+    stages: Stages,
+    engine: AnyEngine,
+) -> Streamed:
     names = radii.names
     if first is not None:
         recipe = None if first.choice is None else load_recipe(first.choice)
         answers = []
         for name in names:
-            interval = stream_value(scan, question, name, radii.delta, recipe=recipe, within=first.within, stages=stages)
+            interval = stream_value(
+                scan, question, name, radii.delta, recipe=recipe, within=first.within, stages=stages, engine=engine
+            )
             recipe = interval.recipe
             answers.append(interval)
         if first.save_choice is not None and recipe is not None:
@@ -104,5 +125,5 @@ def stream_log(
     found, meter = [], stages(STATISTIC)
     for index, name in enumerate(names):
         share = part_of(meter, index / len(names), (index + 1) / len(names))
-        found.append(bound_stream(scan, asked, name, radii.delta, progress=share))
+        found.append(bound_stream(scan, asked, name, radii.delta, progress=share, engine=engine))
     return Streamed(scan=scan, intervals=tuple(found))

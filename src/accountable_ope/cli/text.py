@@ -168,6 +168,8 @@ def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bo
             console.print(f"\n{escape(part.tightening.summary())}")
     for remark in best.remarks:
         console.print(escape(str(remark)))
+    if best.engine is not None:
+        console.print(escape(str(best.engine)))
     checked = all(interval.check() for interval in intervals)
     gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""

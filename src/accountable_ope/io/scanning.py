@@ -147,6 +147,12 @@ class TransitionScan:
             return self
         return replace(self, files=tuple(replace(file, path=os.path.abspath(file.path)) for file in self.files))
 
+    def local_paths(self) -> tuple[str, ...]:
+        """The whole paths of the first and the last file; none where the log does not lie on a disk of this machine."""
+        if self._reading.filesystem.type_name != "local":
+            return ()
+        return tuple(dict.fromkeys(os.path.abspath(self.files[at].path) for at in (0, -1)))
+
     def parts(self, start: int, stop: int) -> Iterator[Transitions]:
         """The parts from number `start` on, before `stop`, without reading the row groups before them.
 

@@ -42,6 +42,7 @@ def ladder_document(intervals: Sequence[Interval], data: Counted) -> Document:
         "transitions": len(data),
         "episodes": data.number_of_episodes,
         "kernel": first.kernel,
+        "engine": None if first.engine is None else asdict(first.engine),
         "assumptions": _assumptions(first),
         "delta": asdict(first.split),
         "start_error": first.start_error,

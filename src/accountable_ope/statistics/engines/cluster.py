@@ -1,16 +1,14 @@
 """Sums as tasks of Dask: the work of one task, and how the results of all are added.
 
-Results are added along a tree that depends on their number alone, each with BLAS held to one thread, so neither the schedule nor
-the number of workers moves a bit of the sum. What tasks need goes to the cluster inside of tasks and not as data: data that a
-worker takes with it when it dies is gone, while a task is run again.
+Every task holds BLAS to one thread, so neither the schedule nor the number of workers moves a bit of the sum.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from threading import Lock
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ...errors import AopeError, InvalidInput
+from ...errors import InvalidFile, InvalidInput
 from ...io.scanning import TransitionScan
 from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import Progress, TileOptions
@@ -28,12 +26,10 @@ from ..partial import PartialStatistic
 from ..streaming import StreamQuestion, located_statistic
 from .finite_rank import reduce_pairs
 from .growing import cross_sums
+from .tasks import BRANCHES, Sum, Tasks, levels
 from .tiles import PairSums, pair_sums
 
 UNIT = float(np.finfo(np.float64).eps)
-
-BRANCHES = 8
-"""So many sums are added by one task."""
 
 MOST_PARTS = 1024
 """Tasks that read rows; each takes parts of the log that follow each other."""
@@ -47,20 +43,30 @@ MOST_BLOCKS = 64
 BLOCK_BYTES = 2**23
 """Of points and columns of a block, at most; Dask warns of tasks that hold more than 10 MB."""
 
-PATIENCE = 120.0
-"""Seconds in which the first worker must come, once there is work for it."""
+
+SAME_PATHS = (
+    "Workers read the files themselves, and must find them under the same path: on a disk that all machines share, or by a URI "
+    "such as s3://bucket/logs."
+)
 
 
-def row_sums(client: Any, scan: TransitionScan, question: StreamQuestion, progress: Progress | None) -> PartialStatistic:
-    """The sums over all rows of a log, read by the workers."""
+def row_sum(client: Any, scan: TransitionScan, questions: Sequence[StreamQuestion]) -> Sum:
+    """The sums over all rows of a log for every question, in the making: workers read the rows, once for all questions."""
     tasks = Tasks(client)
-    job = tasks.sent(_RowJob(scan.absolute(), question), "question")
+    job = tasks.sent(_RowJob(scan.absolute(), tuple(questions)), "question")
     run = -(-len(scan.sizes) // MOST_PARTS)
     starts = range(0, len(scan.sizes), run)
     leaves = [tasks.add(_rows_of_parts, job, start, start + run) for start in starts]
     weights = [float(sum(scan.sizes[start : start + run])) for start in starts]
-    found: PartialStatistic = tasks.total(leaves, weights, _sum_rows, progress)
-    return replace(found, left_out=scan.left_out)
+    return tasks.sum(leaves, weights, _sum_rows)
+
+
+def refuse_unseen(client: Any, scan: TransitionScan) -> None:
+    """Raise, before any work, where a worker does not find the first file of a log, or the last."""
+    for path in scan.local_paths():
+        lacking = [address for address, found in client.run(os.path.isfile, path).items() if not found]
+        if lacking:
+            raise InvalidFile(f"{path} is not found by the worker of the cluster at {min(lacking)}. {SAME_PATHS}")
 
 
 def cluster_pair_sums(
@@ -84,7 +90,8 @@ def cluster_pair_sums(
     del blocks
     # A tree rounds so often, each time by half a unit of the sum.
     roundings = (BRANCHES - 1) * levels(len(pairs))
-    found: PairSums = tasks.total(leaves, weights, _sum_pairs, progress)
+    with tasks.sum(leaves, weights, _sum_pairs) as total:
+        found: PairSums = total.result(progress)
     return replace(found, kernel_error=found.kernel_error + 0.5 * UNIT * roundings * kernel.supremum)
 
 
@@ -94,129 +101,12 @@ def block_rows(rows: int, row_bytes: int) -> int:
     return max(min(wanted, BLOCK_BYTES // row_bytes), 1)
 
 
-def levels(leaves: int) -> int:
-    """How often sums are added until one is left."""
-    found = 0
-    while leaves > 1:
-        leaves, found = -(-leaves // BRANCHES), found + 1
-    return found
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Tasks of one sum, with names of their own: two sums on one cluster share nothing."""
-
-    client: Any
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _count: list[int] = field(default_factory=lambda: [0])
-
-    def add(self, work: Callable[..., Any], *arguments: Any, urgent: bool = False) -> Any:
-        """A future of work(*arguments), in which futures stand for their results."""
-        self._count[0] += 1
-        key = f"aope{work.__name__}-{self.run}-{self._count[0]}"
-        return self.client.submit(work, *arguments, key=key, priority=int(urgent))
-
-    def sent(self, thing: Any, what: str) -> Any:
-        """A future of something that all tasks need: functions travel with it, even those without a name."""
-        cloudpickle = _cloudpickle()
-        try:
-            data = cloudpickle.dumps(thing)
-        except Exception as error:  # whatever an object of a user raises while it is taken apart
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InvalidInput(f"`{what}` cannot be sent to other processes: {reason}") from error
-        return self.add(_loaded, data)
-
-    def total(self, leaves: list[Any], weights: Sequence[float], plus: Callable[..., Any], progress: Progress | None) -> Any:
-        """The sum of all leaves, which are let go of as they are finished; progress counts their weights."""
-        level = leaves
-        while len(level) > 1:  # urgent: sums take less room than what they are of
-            level = [self.add(plus, *level[i : i + BRANCHES], urgent=True) for i in range(0, len(level), BRANCHES)]
-        root = level[0]
-        left = {leaf.key: leaf for leaf in leaves}
-        number = {leaf.key: i for i, leaf in enumerate(leaves)}
-        leaves.clear()
-        try:
-            self._follow(left, number, weights, progress)
-            if root.exception() is not None:
-                raise _reason(root)
-            return root.result()
-        finally:  # nobody wants these any more, so the scheduler drops what has not begun; tracebacks would keep them alive
-            for future in (root, *left.values()):
-                future.release()
-
-    def _follow(self, left: dict[str, Any], number: dict[str, int], weights: Sequence[float], progress: Progress | None) -> None:
-        """Wait for all leaves; of those that fail, the first in the order of rows says why."""
-        from distributed import as_completed
-
-        self._wait_for_a_worker()
-        done, failed = 0.0, _Failure(len(number), None)
-        for leaf in as_completed(list(left.values()), loop=self.client.loop):
-            del left[leaf.key]
-            if leaf.status != "finished":
-                failed = min(failed, _Failure(number[leaf.key], _reason(leaf)), key=lambda each: each.number)
-            if failed.error is not None and not any(number[key] < failed.number for key in left):
-                raise failed.error
-            done += weights[number[leaf.key]]
-            if progress is not None:
-                progress(min(done / sum(weights), 1.0))
-
-    def _wait_for_a_worker(self) -> None:
-        try:
-            self.client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            raise AopeError(f"The cluster has no worker, and none came within {PATIENCE:.0f} seconds.") from error
-
-
-class _Failure(NamedTuple):
-    """Which leaf failed, and why."""
-
-    number: int
-    error: BaseException | None
-
-
-def _reason(leaf: Any) -> BaseException:
-    """Why a task has no result, in a sentence where the cluster is to blame."""
-    from distributed import KilledWorker
-
-    if leaf.status == "cancelled":
-        return AopeError("The cluster gave up the work before it was done: its scheduler was closed, or somebody cancelled it.")
-    error: BaseException = leaf.exception()
-    if isinstance(error, KilledWorker):
-        return AopeError("Workers of the cluster died again and again at the same work, perhaps for lack of memory.")
-    missing = _missing_module(error)
-    if missing is not None and not isinstance(error, AopeError):
-        return _not_importable(missing)
-    return error
-
-
-def _missing_module(error: BaseException | None) -> str | None:
-    """The module that could not be imported, where this is behind an error."""
-    while error is not None:
-        if isinstance(error, ModuleNotFoundError):
-            return str(error.name)
-        error = error.__cause__
-    return None
-
-
-def _not_importable(module: str) -> AopeError:
-    return AopeError(
-        f"A worker of the cluster cannot import {module}: workers need accountable-ope and all that policy, features and kernel "
-        "import (`client.upload_file` sends a file)."
-    )
-
-
-def _cloudpickle() -> Any:
-    import cloudpickle
-
-    return cloudpickle
-
-
 # What follows runs on workers.
 
 
 class _RowJob(NamedTuple):
     scan: TransitionScan
-    question: StreamQuestion
+    questions: tuple[StreamQuestion, ...]
 
 
 class _PairJob(NamedTuple):
@@ -229,26 +119,28 @@ class _Block(NamedTuple):
     columns: FloatArray
 
 
-def _loaded(data: bytes) -> Any:
-    """What `Tasks.sent` took apart, on this very cluster."""
-    try:
-        return _cloudpickle().loads(data)
-    except ModuleNotFoundError as error:
-        raise _not_importable(str(error.name)) from error
-
-
-def _rows_of_parts(job: _RowJob, start: int, stop: int) -> PartialStatistic:
+def _rows_of_parts(job: _RowJob, start: int, stop: int) -> tuple[PartialStatistic, ...]:
     """The sums over parts of the log that follow each other."""
-    scan, question = job
+    scan, questions = job
     first = sum(scan.sizes[:start])
-    total: PartialStatistic | None = None
-    with one_blas_thread():
+    total: tuple[PartialStatistic, ...] = ()
+    with one_blas_thread(), _found_by_workers():
         for batch in scan.parts(start, stop):
-            found = located_statistic(scan, first, batch, question)
-            total = found if total is None else total + found
+            found = tuple(located_statistic(scan, first, batch, each) for each in questions)
+            total = _sum_rows(total, found) if total else found
             first += len(batch)
-    assert total is not None  # a part has rows
     return total
+
+
+@contextmanager
+def _found_by_workers() -> Iterator[None]:
+    """A file that is not where it should be may be missing on this machine alone."""
+    try:
+        yield
+    except InvalidFile as error:
+        if isinstance(error.__cause__, FileNotFoundError | PermissionError):
+            raise InvalidFile(f"{error} {SAME_PATHS}") from error
+        raise
 
 
 def _pairs_of_blocks(job: _PairJob, one: _Block, other: _Block | None) -> PairSums:
@@ -260,8 +152,9 @@ def _pairs_of_blocks(job: _PairJob, one: _Block, other: _Block | None) -> PairSu
     return PairSums(cross.gram + cross.gram.T, np.zeros_like(cross.gram), cross.kernel_error + 0.5 * UNIT * job.kernel.supremum)
 
 
-def _sum_rows(*parts: PartialStatistic) -> PartialStatistic:
-    return reduce(add, parts)
+def _sum_rows(*parts: tuple[PartialStatistic, ...]) -> tuple[PartialStatistic, ...]:
+    """Question by question."""
+    return tuple(reduce(add, each) for each in zip(*parts, strict=True))
 
 
 def _sum_pairs(*parts: PairSums) -> PairSums:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
@@ -15,15 +17,17 @@ from typing import Any
 from ...arguments import checked, shown
 from ...errors import InvalidInput, MissingExtra
 from ...io.scanning import TransitionScan
-from ...kernels.kernel import Kernel
+from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import Progress, TileOptions
 from ...validation import FloatArray, whole
 from ..bellman import BellmanSystem
 from ..partial import PartialStatistic
 from ..statistic import KernelStatistic, kernel_statistics
 from ..streaming import StreamQuestion
-from .cluster import cluster_pair_sums, row_sums
+from .cluster import cluster_pair_sums, refuse_unseen, row_sum
+from .tasks import Sum
 from .tiles import PairSums
+from .used import EngineUsed
 
 REACHED = 5.0
 """Seconds within which a scheduler must answer."""
@@ -118,8 +122,48 @@ class Dask:
         -------
         PartialStatistic
         """
+        with self.stream_sums(scan, [question]) as sums:
+            found: PartialStatistic = sums.result(progress)[0]
+        return replace(found, left_out=scan.left_out)
+
+    @contextmanager
+    def stream_sums(self, scan: TransitionScan, questions: Sequence[StreamQuestion]) -> Iterator[Sum]:
+        """The sums over all rows of a log for every question, in the making; workers read the rows once."""
+        with self._session() as client, row_sum(client, scan, questions) as found:
+            yield found
+
+    def refuse_unseen(self, scan: TransitionScan) -> None:
+        """Raise where no scheduler answers, or workers do not find the files of a log: before any work."""
         with self._session() as client:
-            return row_sums(client, scan, question, progress)
+            refuse_unseen(client, scan)
+
+    def used(self, kernel: Kernel) -> EngineUsed:
+        """Who computes sums over pairs of rows with this kernel, and why."""
+        if isinstance(kernel, FiniteRank):
+            why = "The kernel has finite rank: one pass over the rows in this process takes less time than sending them to"
+            return EngineUsed("rows", f"{why} {self._place}.")
+        return EngineUsed("dask", f"Blocks of rows met blocks of rows on {self._place}.")
+
+    @property
+    def used_for_streams(self) -> EngineUsed:
+        """Which part of the work on a log that is read in parts runs where."""
+        return EngineUsed(
+            "dask",
+            f"Sums over rows were made on {self._place}, whose workers read the files themselves; this process read the rows, "
+            "too, for what needs their order: weights of the cut, largest residuals, the name of the rows.",
+        )
+
+    @property
+    def _place(self) -> str:
+        given = self.client_or_address
+        if given is None:
+            count = self._workers
+            return f"{count} process{'es' if count > 1 else ''} of this machine"
+        return f"the cluster at {given if isinstance(given, str) else given.scheduler.address}"
+
+    @property
+    def _workers(self) -> int:
+        return self.workers or os.cpu_count() or 1
 
     @checked
     def kernel_statistics(
@@ -172,7 +216,7 @@ class Dask:
     def _connected(self) -> Iterator[Any]:
         given = self.client_or_address
         if given is None:
-            with _local_cluster(self.workers or os.cpu_count() or 1) as client:
+            with _local_cluster(self._workers) as client:
                 yield client
         elif isinstance(given, str):
             with _connection(given) as client:
@@ -205,14 +249,32 @@ def _connection(address: str) -> Iterator[Any]:
     """A client of a scheduler that answers."""
     from distributed import Client
 
-    try:
-        client = Client(address, timeout=REACHED, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InvalidInput(
-            f"`client_or_address`: no scheduler of Dask answers at {address!r} within {REACHED:.0f} seconds."
-        ) from error
-    with client:
+    # A client that fails to begin takes long to go away, and says so; so somebody else asks first, in a loop of its own.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(_ask, address).result()
+    with Client(address, timeout=REACHED, set_as_default=False) as client:
         yield client
+
+
+def _ask(address: str) -> None:
+    """Raise, in one sentence, where no scheduler answers."""
+    try:
+        kind = asyncio.run(_kind(address))
+    except Exception as error:  # whatever another server makes of it: one answered as if exbibytes were to come
+        raise InvalidInput(
+            f"No scheduler of Dask answers at {address!r} within {REACHED:.0f} seconds: is it running, and is the address right?"
+        ) from error
+    if kind != "Scheduler":
+        raise InvalidInput(f"At {address!r} a {kind.lower()} of Dask answers, and no scheduler: give the address of that.")
+
+
+async def _kind(address: str) -> str:
+    """What a server of Dask says that it is."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async with rpc(address, timeout=REACHED, connection_args=Security().get_connection_args("client")) as server:
+        return str((await asyncio.wait_for(server.identity(), REACHED))["type"])
 
 
 def _interrupts_ignored() -> Any:
