@@ -1,6 +1,7 @@
 """`aope bound --stream`."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +67,9 @@ def test_a_folder_gives_what_its_rows_give(place):
         ((*ASKED, *KNOWN, "--horizon", "50"), "--stream does not go with --horizon"),
         ((*ASKED, *KNOWN, "--kernel", "laplace"), "--stream does not go with --kernel laplace"),
         ((*ASKED, *KNOWN, "--radius", "wild"), "`radius` wild needs all rows at once"),
+        ((*ASKED, *KNOWN, "--ladder", "--resume", "state.npz"), "--resume keeps one pass"),
+        ((*ASKED, *KNOWN, "--resume", "state.json"), "--resume must end in .npz"),
+        ((*ASKED[1:], *KNOWN, "--resume", "state.npz"), "--resume goes with --stream only"),
     ],
     ids=lambda given: given[-1] if isinstance(given, tuple) else "",
 )
@@ -79,3 +83,27 @@ def test_a_file_that_is_cut_off_is_named(place):
     path.write_bytes(path.read_bytes()[:-100])
     found = run("bound", "logs", *ASKED, *KNOWN)
     assert found.returncode == 2 and "day-1.parquet" in found.stderr
+
+
+def test_a_run_that_stopped_at_a_damaged_file_goes_on(place):
+    """More than one part, the last of them unreadable at first: all that comes before is kept."""
+    data = MDP.sample(np.random.default_rng(1), trajectories=2800)
+    aope.save_transitions(data, place / "whole.parquet")
+    table, edges = pq.read_table(place / "whole.parquet"), [0, 65536, 131072, len(data)]
+    for day, (start, end) in enumerate(pairwise(edges)):
+        pq.write_table(table.slice(start, end - start), place / "logs" / f"day-{day}.parquet")
+    whole = run("bound", "logs", *ASKED, *KNOWN, "--json", "--certificate", "whole.json")
+    path = place / "logs" / "day-2.parquet"
+    right = path.read_bytes()
+    path.write_bytes(b"PAR1" + bytes(2000) + right[2004:])
+    resumed = ("--resume", "state.npz", "--json", "--certificate", "resumed.json")
+    stopped = run("bound", "logs", *ASKED, *KNOWN, *resumed)
+    assert stopped.returncode == 2 and "day-2.parquet" in stopped.stderr, stopped.stderr
+    assert (place / "state.npz").exists() and not (place / "resumed.json").exists()
+    other = run("bound", "logs", *ASKED, *KNOWN, *resumed, "--delta", "0.05")
+    assert other.returncode == 2 and "is the state of another question" in other.stderr, other.stderr
+    path.write_bytes(right)
+    found = run("bound", "logs", *ASKED, *KNOWN, *resumed)
+    assert "Going on from state.npz" in found.stderr and not (place / "state.npz").exists(), found.stderr
+    assert (place / "resumed.json").read_bytes() == (place / "whole.json").read_bytes()
+    assert json.loads(found.stdout)["intervals"] == json.loads(whole.stdout)["intervals"]

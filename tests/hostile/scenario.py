@@ -339,7 +339,7 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     question = aope.StreamQuestion(asked, mdp.features(), aope.RandomFeatureKernel(4))
     aope.stream_statistic(scan, question, silent).statistic()
     total = aope.partial_statistic(data, question)
-    aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent)
+    aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent, resume=folder / "state.npz")
     aope.bound_sums(total, question, data, "azuma", 0.1)
     scan.after(3)
     with contextlib.suppress(aope.InvalidInput):  # so few rows choose nothing

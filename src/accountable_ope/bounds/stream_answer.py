@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from ..arguments import checked
@@ -21,6 +22,7 @@ from ..validation import probability_level
 from .first_answer import STATISTIC
 from .interval import Interval
 from .log_begun import first_rows_of
+from .stream_state import StreamState
 from .streamed import pass_over, refuse_unstreamed
 from .streamed_rows import streamed_interval
 
@@ -42,6 +44,7 @@ def stream_value(
     within: float | None = None,
     neural: bool | None = None,
     stages: Stages | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Interval:
     """`bound_value` without a class or a kernel, for a log that is read in parts.
 
@@ -66,6 +69,8 @@ def stream_value(
         Whether to train features; by default where torch is installed and there are rows enough.
     stages : callable, optional
         Called with the name of every stage; what it returns, if anything, with the fraction done.
+    resume : path, optional
+        A .npz file in which the pass is kept while it runs, as in `bound_stream`; the first rows choose again, and the same.
 
     Returns
     -------
@@ -96,6 +101,9 @@ def stream_value(
     stage, rule = stages or unseen, radius_rule(radius)
     refuse_unstreamed(question, rule)
     level = probability_level(delta)
+    state = None if resume is None else StreamState(resume)
+    if state is not None:
+        state.check_log(scan)
     head = first_rows_of(scan, CHOICE_ROWS)
     with locating(scan, 0, len(head)):
         check_data(head, question.assumptions)
@@ -109,12 +117,14 @@ def stream_value(
         StreamQuestion(replace(question, assumptions=facts), features, kernel, chosen.estimate) for features in chosen.classes
     ]
     split = split_delta(level, start_is_exact=question.starts.exact)
-    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC))
+    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC), state=state)
     stage("bounding")
     alone = rows if len(rows) == 1 or rows[0].doubted else rows[:1]
     interval = streamed_interval(alone, rule, split)
     if len(alone) < len(rows) and interval.outcome is Status.INCONSISTENT:
         interval = streamed_interval(rows, rule, split)
+    if state is not None:
+        state.remove()
     return replace(interval, recipe=replace(chosen, kernel=kernel))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..io.shelf import Shelf
 from ..programs.quadratic import Quadratic
 from ..radii.cut import CutRun
 from ..radii.passed_rows import PassedRows
@@ -46,6 +47,22 @@ class _CutSum:
         self._absolute += float(np.abs(weights).sum())
         self._square += float(weights @ weights)
         return np.concatenate([np.zeros(early), np.abs(weights)])
+
+    def keep(self, shelf: Shelf) -> None:
+        """Where it stands."""
+        self.run.keep(shelf.within("weights"))
+        shelf.put("total", self._total)
+        shelf.put("squares", self._squares)
+        shelf.put("absolute", self._absolute)
+        shelf.put("square", self._square)
+        shelf.put("met", self._met)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self.run.resume(shelf.within("weights"))
+        self._total = shelf.floats("total", *self._total.shape)
+        self._squares = shelf.floats("squares", *self._squares.shape)
+        self._absolute, self._square, self._met = shelf.number("absolute"), shelf.number("square"), shelf.count("met")
 
     def sums(self) -> CutSums:
         n = self._count
@@ -121,11 +138,41 @@ class StreamPass:
         self._box_after.append(box_rows(rows.after, rows.anchor_after, here[rows.live[here]]))
         self._at += count
 
+    def keep(self, shelf: Shelf) -> None:
+        """Where it stands; rows must have been taken."""
+        assert self._sums is not None
+        self._sums.keep(shelf.within("sums"))
+        self._kept, self._box_here, self._box_after = (
+            [np.concatenate(each)] for each in (self._kept, self._box_here, self._box_after)
+        )
+        shelf.put("rows", self._kept[0])
+        shelf.put("box_here", self._box_here[0])
+        shelf.put("box_after", self._box_after[0])
+        shelf.put("largest", self._largest)
+        if self._cut is not None:
+            self._cut.keep(shelf.within("cut"))
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept; `ValueError` where that cannot be."""
+        self._sums = PartialStatistic.kept(shelf.within("sums"), self._question.subject)
+        self._at = self._sums.count
+        kept, wide = -(-self._at // self._stride), self._first.box_rows.shape[1]
+        self._kept = [shelf.floats("rows", kept, self._first.dimension + 3)]
+        self._box_here, self._box_after = [shelf.floats("box_here", None, wide)], [shelf.floats("box_after", None, wide)]
+        self._largest = shelf.floats("largest", 2)
+        if self._cut is not None:
+            self._cut.resume(shelf.within("cut"))
+
+    @property
+    def rows(self) -> int:
+        """How many have gone by."""
+        return self._at
+
     def done(self) -> Passed:
         """What is left when all rows have gone by."""
         assert self._sums is not None and self._at == self._count
         first, sums, m = self._first, self._sums, self._first.dimension
-        kept = np.concatenate(self._kept)
+        kept = np.ascontiguousarray(np.concatenate(self._kept))  # rounded alike in whatever pieces it came
         others = None
         if self._stride > 1:
             others = Quadratic(self._metric[:m, :m], self._metric[:m, m], float(self._metric[m, m]))
@@ -134,7 +181,9 @@ class StreamPass:
         system = replace(
             first.first(0),
             box_moments=box_moments(sums, self._question),
-            box_rows=np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]]),
+            box_rows=np.ascontiguousarray(
+                np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]])
+            ),
         )
         return Passed(
             sums=sums,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ from ..verification.record import DataRecord
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
+from .stream_state import StreamState, asked_of, keeping
 from .streamed_rows import StreamedRows, streamed_interval
 from .unfit import refuse_unfit
 
@@ -51,6 +53,7 @@ def bound_stream(
     *,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Interval:
     """The interval of a log that is read once, in parts, in memory that does not grow with it.
 
@@ -72,6 +75,9 @@ def bound_stream(
         Bytes for columns of rows that have gone by.
     progress : callable, optional
         Called with the fraction done.
+    resume : path, optional
+        A .npz file in which the pass is kept while it runs; removed when the interval is there. Where it exists, the pass goes on
+        from it, and gives the same interval to the last bit. One of another question or of a log that has changed is refused.
 
     Returns
     -------
@@ -106,7 +112,12 @@ def bound_stream(
     rule = radius_rule(radius)
     refuse_unstreamed(question.question, rule)
     split = split_delta(probability_level(delta), start_is_exact=question.question.starts.exact)
-    return streamed_interval(pass_over(scan, [question], rule, split, memory=memory, progress=progress), rule, split)
+    state = None if resume is None else StreamState(resume)
+    rows = pass_over(scan, [question], rule, split, memory=memory, progress=progress, state=state)
+    interval = streamed_interval(rows, rule, split)
+    if state is not None:
+        state.remove()
+    return interval
 
 
 def pass_over(
@@ -118,9 +129,12 @@ def pass_over(
     chosen: Choice = BEFORE_THE_DATA,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    state: StreamState | None = None,
 ) -> tuple[StreamedRows, ...]:
-    """One pass for several classes; questions: alike but for the class."""
+    """One pass for several classes; questions: alike but for the class. state: where it is kept, and goes on from."""
     whole(memory, "memory", least=0)
+    if state is not None:
+        state.check_log(scan)
     most = max(len(each.subject.objective) for each in questions)
     head = first_rows_of(scan, max(HEAD, *block_edges(scan.rows, most)[:1]))
     logs = [LogBegun.of(scan, head, each, rule, split, chosen) for each in questions]
@@ -130,16 +144,17 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    at = 0
-    with threadpool_limits(limits=1, user_api="blas"):  # two threads share the work, and small products gain nothing by more
-        for batch, summed in ahead(_summed(scan, logs)):
-            for (columns, sums), each in zip(summed, passing, strict=True):
-                each.take(columns, sums)
-            batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
-            sightings.add(batch)
-            at += len(batch)
+    done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), passing)
+    with threadpool_limits(limits=1, user_api="blas"), keeping(state, passing, name, done) as kept:
+        # two threads share the work, and small products gain nothing by more
+        for batch, summed in ahead(_summed(scan, logs, done)):
+            with kept.part(len(batch)):
+                for (columns, sums), each in zip(summed, passing, strict=bool(summed)):
+                    each.take(columns, sums)
+                batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
+                sightings.add(batch)
             if progress is not None:
-                progress(at / scan.rows)
+                progress(kept.rows / scan.rows)
     record, tested = DataRecord(scan.rows, name.hexdigest(), starts.sha256), len(head)
     found = [each.done() for each in passing]
     return tuple(
@@ -160,14 +175,17 @@ def pass_over(
 
 
 def _summed(
-    scan: TransitionScan, logs: Sequence[LogBegun]
+    scan: TransitionScan, logs: Sequence[LogBegun], passed: int = 0
 ) -> Iterator[tuple[Transitions, list[tuple[BatchColumns, PartialStatistic]]]]:
-    """Every part of the log, as each class sees it, with its sums: what needs no row before."""
+    """Every part of the log, as each class sees it, with its sums: what needs no row before. The first `passed` have none."""
     at = 0
     for batch in scan:
-        logs[0].refuse_new_end(scan, at, batch)
-        found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
-        yield batch, [(columns, sums_of(columns, question)) for question, columns in found]
+        if at < passed:
+            yield batch, []
+        else:
+            logs[0].refuse_new_end(scan, at, batch)
+            found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
+            yield batch, [(columns, sums_of(columns, question)) for question, columns in found]
         at += len(batch)
 
 

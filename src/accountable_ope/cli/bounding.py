@@ -53,7 +53,7 @@ from .options import (
 )
 from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
-from .streaming import check_streamed, stream_log
+from .streaming import check_resumed, check_streamed, stream_log
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -110,6 +110,13 @@ def bound(
         bool,
         Parameter(group=PROBLEM, help="Read the log in parts: a Parquet file, a folder of them or a pattern, of any size."),
     ] = False,
+    resume: Annotated[
+        Path | None,
+        Parameter(
+            group=PROBLEM,
+            help="With --stream: keep where the pass stands in this .npz file, and go on from it where it exists.",
+        ),
+    ] = None,
     pointwise: Annotated[
         bool | None,
         Parameter(
@@ -129,7 +136,7 @@ def bound(
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
-    places = {"--report": report, "--certificate": certificate, "--save-choice": first.save_choice}
+    places = {"--report": report, "--certificate": certificate, "--save-choice": first.save_choice, "--resume": resume}
     check_places(places, problem.files(data, first.choice))
     if certificate is not None:
         if certificate.suffix != ".json":
@@ -162,6 +169,8 @@ def bound(
         raise InvalidInput(f"--average-reward does not go with {wrong[0]}.")
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
+    if resume is not None:
+        check_resumed(resume, stream, radii.names)
     if stream:
         asked_for = (
             ("--average-reward", average_reward),
@@ -174,7 +183,7 @@ def bound(
         check_streamed(problem, declared, choice, [name for name, was_given in asked_for if was_given])
         with progress(as_json) as phase:
             stages = within_stage(phase, "reading in parts")
-            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages)
+            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages, resume)
             phase("checking")
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)

@@ -74,14 +74,30 @@ def check_streamed(problem: ProblemOptions, declared: Declarations, choice: Clas
         )
 
 
+def check_resumed(resume: Path, stream: bool, radii: Sequence[str]) -> None:
+    """Refuse what does not go with a pass that is kept in a file."""
+    if not stream:
+        raise InvalidInput("--resume goes with --stream only: what is kept is a pass over a log that is read in parts.")
+    if len(radii) > 1:
+        raise InvalidInput(f"--resume keeps one pass, and every radius takes one: name one --radius. Got {', '.join(radii)}.")
+    if resume.suffix != ".npz":
+        raise InvalidInput(f"--resume must end in .npz. Got {resume.name!r}.")
+    if resume.exists():
+        note(f"Going on from {resume}: rows that were summed are read again, and not summed.")
+
+
 def stream_log(
     data: Path,
     options: tuple[ProblemOptions, Declarations, ClassOptions],
     radii: Radii,
     first: FirstAnswerOptions | None,
     stages: Stages,
+    resume: Path | None = None,
 ) -> Streamed:
-    """One interval per radius, each from one pass over the log; first: the first rows choose class and kernel."""
+    """One interval per radius, each from one pass over the log, which is kept in the file `resume`.
+
+    first: the first rows choose class and kernel.
+    """
     problem, declared, choice = options
     assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
@@ -93,7 +109,9 @@ def stream_log(
         recipe = None if first.choice is None else load_recipe(first.choice)
         answers = []
         for name in names:
-            interval = stream_value(scan, question, name, radii.delta, recipe=recipe, within=first.within, stages=stages)
+            interval = stream_value(
+                scan, question, name, radii.delta, recipe=recipe, within=first.within, stages=stages, resume=resume
+            )
             recipe = interval.recipe
             answers.append(interval)
         if first.save_choice is not None and recipe is not None:
@@ -104,5 +122,5 @@ def stream_log(
     found, meter = [], stages(STATISTIC)
     for index, name in enumerate(names):
         share = part_of(meter, index / len(names), (index + 1) / len(names))
-        found.append(bound_stream(scan, asked, name, radii.delta, progress=share))
+        found.append(bound_stream(scan, asked, name, radii.delta, progress=share, resume=resume))
     return Streamed(scan=scan, intervals=tuple(found))
