@@ -239,6 +239,12 @@ def streamed(asked: Case) -> object:
         return aope.bound_stream(aope.scan_transitions(folder), stream_question(asked), asked.radius)
 
 
+def stream_diagnosed(asked: Case) -> object:
+    with TemporaryDirectory() as folder:
+        aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
+        return aope.diagnose_stream(estimate, aope.scan_transitions(folder), stream_question(asked), asked.radius)
+
+
 def summed(asked: Case) -> object:
     question = stream_question(asked)
     sums = aope.partial_statistic(asked.problem.data, question)
@@ -304,6 +310,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         ),
     ),
     "bound_stream": (streamed, STREAMED),
+    "diagnose_stream": (stream_diagnosed, tuple(name for name in STREAMED if name != "cut")),
     "bound_sums": (lambda asked: summed(asked), STREAMED),
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
@@ -526,6 +533,7 @@ def test_every_result_with_a_guarantee_is_on_the_page():
     known = {name.split(".")[0] for name in listed()}
     public = {name for name in dir(aope) if name.startswith("bound_")} | {
         "diagnose",
+        "diagnose_stream",
         "correct",
         "study",
         "Monitor",

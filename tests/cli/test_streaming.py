@@ -17,6 +17,10 @@ POLICY = """
 from accountable_ope.environments import PlantedMDP
 
 policy = PlantedMDP(seed=1, features=5, discount=0.9).policy
+
+
+def high(states, actions):
+    return 8.0 + 0.1 * states[:, 0] + 0.2 * actions
 """
 ASKED = ("--stream", "--policy", "planted_policy:policy", "--starts", "starts.parquet", "--discount", "0.9")
 KNOWN = ("--reward-range", "0", "1", "--features", "12", "--norm-bound", "20")
@@ -107,3 +111,38 @@ def test_a_run_that_stopped_at_a_damaged_file_goes_on(place):
     assert "Going on from state.npz" in found.stderr and not (place / "state.npz").exists(), found.stderr
     assert (place / "resumed.json").read_bytes() == (place / "whole.json").read_bytes()
     assert json.loads(found.stdout)["intervals"] == json.loads(whole.stdout)["intervals"]
+
+
+def high(states, actions):
+    return 8.0 + 0.1 * states[:, 0] + 0.2 * actions
+
+
+def test_an_estimate_is_diagnosed_as_in_memory(place):
+    found = run("diagnose", "logs", "--q", "planted_policy:high", *ASKED, *KNOWN, "--json", "--plot", "where.png")
+    document = json.loads(found.stdout)
+    features, kernel = aope.RandomFourier(12), aope.RandomFeatureKernel(256, 0.5)
+    facts = aope.Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=20.0)
+    problem = aope.Problem(aope.load_transitions(place / "whole.parquet"), MDP.starts, MDP.policy, facts)
+    expected = aope.diagnose(high, problem, features=features, kernel=kernel)
+    assert document["verdict"] == expected.verdict.name == "REJECTED"
+    assert [document["loss"], document["threshold"]] == pytest.approx([expected.loss, expected.radius.total], rel=1e-10)
+    assert [each["row"] for each in document["witness"]] == [each.row for each in expected.witness.regions]
+    assert (place / "where.png").exists()
+    text = run("diagnose", "logs", "--q", "planted_policy:high", *ASKED, *KNOWN)
+    assert "REJECTED" in text.stdout and "Where it is wrong" in text.stdout, text.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((*ASKED, *KNOWN), "--stream needs --q module:function"),
+        (("--q", "planted_policy:high", "--stream", *KNOWN, "--discount", "0.9"), "--stream needs --policy module:function"),
+        (("--q", "planted_policy:high", *ASKED, *KNOWN, "--kernel", "laplace"), "--stream does not go with --kernel laplace"),
+        (("--q", "planted_policy:high", *ASKED, *KNOWN, "--radius", "wild"), "`radius` wild needs all rows at once"),
+        (("--q", "planted_policy:high", *ASKED[1:], *KNOWN, "--resume", "a.npz"), "--resume goes with --stream only"),
+    ],
+    ids=lambda given: given[-1] if isinstance(given, tuple) else "",
+)
+def test_a_diagnosis_that_needs_all_rows_is_one_sentence(place, options, said):
+    found = run("diagnose", "logs", *options)
+    assert found.returncode == 2 and said in " ".join(found.stderr.split()), found.stderr

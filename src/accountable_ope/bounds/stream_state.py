@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from ..radii.accounting import DeltaSplit
 from ..radii.choice import Choice
 from ..radii.registry import RadiusRule
 from .log_begun import LogBegun
-from .stream_pass import StreamPass
 
 PARTS = 32
 """The state is written after so many parts: with 65,536 rows each that is every ten seconds or so."""
@@ -38,6 +37,19 @@ WHAT = "the state of a stopped pass"
 _TEXTS = ("asked", "files", "sha256", "rows_sha256")
 
 _LEFT = "It is left as it is: name another file, or delete it."
+
+
+class Resumable(Protocol):
+    """Takes rows in, and can be kept in a file; `ValueError` where `resume` finds something that cannot be."""
+
+    @property
+    def rows(self) -> int:
+        """How many have gone by."""
+        ...
+
+    def keep(self, shelf: Shelf) -> None: ...
+
+    def resume(self, shelf: Shelf) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,6 @@ def asked_of(
         Asked("the number of rows in a part", str(scan.batch_rows)),
         Asked("the number of first rows left out", str(scan.skipped)),
         Asked("what was chosen when", repr(chosen)),
-        Asked("the number of classes", str(len(logs))),
         Asked("the kernel", first.subject.kernel),
         Asked("what is assumed", repr(first.question.assumptions)),
         Asked("the SHA-256 of the start states", first.question.starts.sha256),
@@ -121,9 +132,9 @@ class StreamState:
                 raise self._of_another("log", f"{new[0]} had {old[2]} bytes when its rows were summed, and has {new[2]} now")
             start += file.rows
 
-    def resume(self, asked: tuple[Asked, ...], passing: Sequence[StreamPass]) -> int:
+    def resume(self, asked: tuple[Asked, ...], passing: Sequence[Resumable]) -> int:
         """Take over what was kept, where it is of this question; how many rows of the log that covers."""
-        self._asked = asked
+        asked = self._asked = (Asked("the number of things that rows are summed for", str(len(passing))), *asked)
         if self._found is None:
             return 0
         known = [Asked(str(name), str(value)) for name, value in _parsed(self.path, self._found, "asked", 2)]
@@ -132,7 +143,7 @@ class StreamState:
                 named = old.name if old.name == new.name else f"{old.name}, or {new.name},"
                 raise self._of_another("question", f"{named} was {old.value} there, and is {new.value} here")
         if len(known) != len(asked):
-            raise self._of_another("question", "it has another number of classes")
+            raise self._of_another("question", f"{len(known)} things were asked there, and {len(asked)} here")
         try:
             for index, each in enumerate(passing):
                 each.resume(self._found.within(f"class_{index}"))
@@ -150,7 +161,7 @@ class StreamState:
             raise self._of_another("log", "rows that were summed have other numbers now")
         self._found = None  # its arrays have been copied
 
-    def keep(self, passing: Sequence[StreamPass], rows: int, sha256: str) -> None:
+    def keep(self, passing: Sequence[Resumable], rows: int, sha256: str) -> None:
         """Write where the pass stands, in one piece or not at all."""
         shelf = Shelf()
         for index, each in enumerate(passing):
@@ -179,7 +190,7 @@ class KeptPass:
     done:    so many first rows were summed before, and are only read again.
     """
 
-    def __init__(self, state: StreamState | None, passing: Sequence[StreamPass], name: Fingerprint, done: int) -> None:
+    def __init__(self, state: StreamState | None, passing: Sequence[Resumable], name: Fingerprint, done: int) -> None:
         self.rows = 0
         self._state, self._passing, self._name, self._done = state, passing, name, done
         self._new, self._whole, self._known = 0, True, done == 0
@@ -208,7 +219,7 @@ class KeptPass:
 
 
 @contextmanager
-def keeping(state: StreamState | None, passing: Sequence[StreamPass], name: Fingerprint, done: int) -> Iterator[KeptPass]:
+def keeping(state: StreamState | None, passing: Sequence[Resumable], name: Fingerprint, done: int) -> Iterator[KeptPass]:
     """A pass that is kept from time to time, and when it is stopped by an error or by hand between two parts."""
     kept = KeptPass(state, passing, name, done)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
@@ -33,7 +34,7 @@ from ..verification.record import DataRecord
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
-from .stream_state import StreamState, asked_of, keeping
+from .stream_state import Resumable, StreamState, asked_of, keeping
 from .streamed_rows import StreamedRows, streamed_interval
 from .unfit import refuse_unfit
 
@@ -130,8 +131,12 @@ def pass_over(
     memory: int = MEMORY,
     progress: Progress | None = None,
     state: StreamState | None = None,
+    watch: Watch | None = None,
 ) -> tuple[StreamedRows, ...]:
-    """One pass for several classes; questions: alike but for the class. state: where it is kept, and goes on from."""
+    """One pass for several classes; questions: alike but for the class.
+
+    state: where it is kept, and goes on from. watch: sees the rows, too, as the first class does.
+    """
     whole(memory, "memory", least=0)
     if state is not None:
         state.check_log(scan)
@@ -144,13 +149,16 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), passing)
-    with threadpool_limits(limits=1, user_api="blas"), keeping(state, passing, name, done) as kept:
+    kept_in_file = [*passing] if watch is None else [*passing, watch]
+    done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), kept_in_file)
+    with threadpool_limits(limits=1, user_api="blas"), keeping(state, kept_in_file, name, done) as kept:
         # two threads share the work, and small products gain nothing by more
         for batch, summed in ahead(_summed(scan, logs, done)):
             with kept.part(len(batch)):
                 for (columns, sums), each in zip(summed, passing, strict=bool(summed)):
                     each.take(columns, sums)
+                if watch is not None and summed:
+                    watch.take(batch, summed[0][0])
                 batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
                 sightings.add(batch)
             if progress is not None:
@@ -172,6 +180,14 @@ def pass_over(
         )
         for log, passed in zip(logs, found, strict=True)
     )
+
+
+class Watch(Resumable, Protocol):
+    """Sees every row of a pass."""
+
+    def take(self, batch: Transitions, rows: BatchColumns) -> None:
+        """The next rows, and the same as a class sees them."""
+        ...
 
 
 def _summed(

@@ -53,7 +53,7 @@ from .options import (
 )
 from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
-from .streaming import check_resumed, check_streamed, stream_log
+from .streaming import Resume, check_resumed, check_streamed, stream_log
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -110,13 +110,7 @@ def bound(
         bool,
         Parameter(group=PROBLEM, help="Read the log in parts: a Parquet file, a folder of them or a pattern, of any size."),
     ] = False,
-    resume: Annotated[
-        Path | None,
-        Parameter(
-            group=PROBLEM,
-            help="With --stream: keep where the pass stands in this .npz file, and go on from it where it exists.",
-        ),
-    ] = None,
+    resume: Resume = None,
     pointwise: Annotated[
         bool | None,
         Parameter(

@@ -5,23 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from cyclopts import Parameter
+
+from ..bounds.diagnosis import Diagnosis
 from ..bounds.first_answer import STATISTIC
 from ..bounds.interval import Interval
 from ..bounds.stream_answer import stream_value, streamed_kernel
+from ..bounds.stream_diagnosis import diagnose_stream
 from ..bounds.streamed import bound_stream
 from ..defaults.choosing import Stages
 from ..defaults.files import load_recipe, save_recipe
 from ..errors import InvalidInput
 from ..io.scanning import TransitionScan, scan_transitions
 from ..kernels.bandwidths import narrowed
-from ..kernels.products import part_of
+from ..kernels.products import Progress, part_of
 from ..problem.problem import Question
 from ..statistics.streaming import StreamQuestion
-from .inputs import named_policy, read_starts
-from .options import ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, given
+from .inputs import named_policy, named_q, read_starts
+from .options import PROBLEM, ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, given
 from .output import note
+
+Stream = Annotated[
+    bool,
+    Parameter(group=PROBLEM, help="Read the log in parts: a Parquet file, a folder of them or a pattern, of any size."),
+]
+Resume = Annotated[
+    Path | None,
+    Parameter(
+        group=PROBLEM, help="With --stream: keep where the pass stands in this .npz file, and go on from it where it exists."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +101,13 @@ def check_resumed(resume: Path, stream: bool, radii: Sequence[str]) -> None:
         note(f"Going on from {resume}: rows that were summed are read again, and not summed.")
 
 
+def _asked(scan: TransitionScan, problem: ProblemOptions, declared: Declarations) -> Question:
+    assert problem.starts is not None and problem.policy is not None
+    starts = read_starts(problem.starts, problem)
+    policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
+    return Question(starts.starts, policy, declared.assumptions())
+
+
 def stream_log(
     data: Path,
     options: tuple[ProblemOptions, Declarations, ClassOptions],
@@ -99,11 +121,8 @@ def stream_log(
     first: the first rows choose class and kernel.
     """
     problem, declared, choice = options
-    assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
-    starts = read_starts(problem.starts, problem)
-    policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
-    question = Question(starts.starts, policy, declared.assumptions())
+    question = _asked(scan, problem, declared)
     names = radii.names
     if first is not None:
         recipe = None if first.choice is None else load_recipe(first.choice)
@@ -124,3 +143,44 @@ def stream_log(
         share = part_of(meter, index / len(names), (index + 1) / len(names))
         found.append(bound_stream(scan, asked, name, radii.delta, progress=share, resume=resume))
     return Streamed(scan=scan, intervals=tuple(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedEstimate:
+    """A log with the diagnosis of an estimate.
+
+    Attributes
+    ----------
+    scan : TransitionScan
+    diagnosis : Diagnosis
+    """
+
+    scan: TransitionScan
+    diagnosis: Diagnosis
+
+
+def check_streamed_estimate(q: str | None, options: tuple[ProblemOptions, Declarations, ClassOptions]) -> None:
+    """Refuse what needs all rows at once, before any work."""
+    if q is None:
+        raise InvalidInput(
+            "--stream needs --q module:function: an estimate in columns of the files is of all rows at once. What can be read in "
+            "parts: a function of states and actions, at every row."
+        )
+    check_streamed(*options, [])
+
+
+def stream_estimate(
+    data: Path,
+    q: str,
+    options: tuple[ProblemOptions, Declarations, ClassOptions],
+    radius: RadiusOptions,
+    meter: Progress | None,
+    resume: Path | None,
+) -> StreamedEstimate:
+    """The diagnosis of an estimate, from one pass over the log."""
+    problem, declared, choice = options
+    scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
+    kernel = streamed_kernel(choice.test_kernel())
+    asked = StreamQuestion(_asked(scan, problem, declared), choice.fourier.classes()[0], kernel)
+    found = diagnose_stream(named_q(q), scan, asked, radius.radius, radius.delta, progress=meter, resume=resume)
+    return StreamedEstimate(scan=scan, diagnosis=found)
