@@ -19,7 +19,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.baselines import DoublyRobust, importance_sampling_interval
-from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval
+from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval, sandwich_stream
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.problem import with_propensities
@@ -245,6 +245,12 @@ def stream_diagnosed(asked: Case) -> object:
         return aope.diagnose_stream(estimate, aope.scan_transitions(folder), stream_question(asked), asked.radius)
 
 
+def stream_sandwiched(asked: Case) -> object:
+    with TemporaryDirectory() as folder:
+        aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
+        return sandwich_stream(aope.scan_transitions(folder), stream_question(asked))
+
+
 def summed(asked: Case) -> object:
     question = stream_question(asked)
     sums = aope.partial_statistic(asked.problem.data, question)
@@ -326,6 +332,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         ),
     ),
     "sandwich_interval": (lambda asked: sandwich_interval(asked.problem, features=FEATURES, kernel=KERNEL), ASYMPTOTIC),
+    "sandwich_stream": (stream_sandwiched, tuple(name for name in STREAMED if name != "cut")),
     "anderson_rubin_interval": (
         lambda asked: anderson_rubin_interval(asked.problem, features=FEATURES, kernel=KERNEL),
         ASYMPTOTIC,
@@ -458,7 +465,7 @@ def applying(result: str, name: str) -> set[str]:
     if (result, name) in OTHERS:
         return OTHERS[result, name][1]
     found = set(CASES[name].applies)
-    if result in ("sandwich_interval", "cross_fitted_interval") and name != "sample":
+    if result in ("sandwich_interval", "sandwich_stream", "cross_fitted_interval") and name != "sample":
         found.add("fixed-starts")  # the start distribution is given
     if CASES[name].radius == "certified":
         found.add("plan")  # of a study; other results have none

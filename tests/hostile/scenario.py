@@ -341,6 +341,7 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
     total = aope.partial_statistic(data, question)
     aope.bound_stream(scan, question, "azuma", 0.1, memory=1000, progress=silent, resume=folder / "state.npz")
     aope.bound_sums(total, question, data, "azuma", 0.1)
+    bounds.sandwich_stream(scan, question, 0.1, progress=silent)
     aope.diagnose_stream(mdp.q, scan, question, "azuma", 0.1, memory=1000, progress=silent, resume=folder / "state.npz")
     scan.after(3)
     with contextlib.suppress(aope.InvalidInput):  # so few rows choose nothing

@@ -21,10 +21,10 @@ from ..problem.transitions import Transitions
 from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..statistics.estimates import AnyQ
-from ..statistics.partial import PartialStatistic
+from ..statistics.smoothing import smoothed
 from ..statistics.streaming import BatchColumns, StreamQuestion
 from ..statistics.witness import SmoothedRows, witness_from, witness_rows
-from ..validation import FloatArray, probability_level, row_keys
+from ..validation import FloatArray, probability_level
 from .diagnosis import Diagnosis, EstimateSeen, diagnosed
 from .possible import Reached, rounding_at
 from .stream_state import StreamState
@@ -155,7 +155,8 @@ class EstimateWatch:
         points, residuals = np.concatenate(self._points), np.concatenate(self._residuals)
         at_start = rows.anchor.at_start + self._reference
         rewards, here, after = np.sqrt(self._squares / self._count).tolist()
-        sums = smoothed(rows.sums, kernel, points) if isinstance(kernel, LabeledRank) else np.zeros((0, 2))
+        assert isinstance(kernel, LabeledRank)
+        sums = smoothed(rows.sums, kernel, points, np.eye(rows.sums.projected.shape[1])[:, -2:])  # of v and of 1
         return EstimateSeen(
             estimate=rows.system.offset,
             witness=witness_from(SmoothedRows(self._rows, points, residuals, sums, self._count), kernel),
@@ -166,11 +167,3 @@ class EstimateWatch:
             ),
             rounding=rounding_at(rewards + here + discount * after, rows.sums.statistic().kappa),
         )
-
-
-def smoothed(sums: PartialStatistic, kernel: LabeledRank, points: FloatArray) -> FloatArray:
-    """sum_i v_i K(x_i, x) and sum_i K(x_i, x) at some of the points that were summed: psi(x)'P, for the last columns of P."""
-    names, known = row_keys(kernel.labels(points)), row_keys(sums.labels)
-    order = np.argsort(known)
-    found = order[np.searchsorted(known, names, sorter=order)]
-    return kernel.expand(points, np.ascontiguousarray(sums.projected[found, -2:]))

@@ -277,10 +277,10 @@ def bound_sums(
     return streamed_interval([streamed], rule, split)
 
 
-def refuse_unstreamed(question: Question, rule: RadiusRule) -> None:
+def refuse_unstreamed(question: Question, rule: RadiusRule | None = None) -> None:
     """Raise where something needs all rows at once."""
     facts, what = question.assumptions, ""
-    if rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
+    if rule is not None and rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
         what = f"`radius` {rule.name}"
     elif question.knowledge.given:
         what = "What is known of single steps (`knowledge`)"
