@@ -97,7 +97,7 @@ from .statistics.estimates import QColumns as QColumns
 
 # logs that do not fit into memory
 from .statistics.partial import PartialStatistic as PartialStatistic
-from .statistics.streaming import StreamQuestion as StreamQuestion
+from .statistics.stream_question import StreamQuestion as StreamQuestion
 from .statistics.streaming import partial_statistic as partial_statistic
 from .statistics.streaming import stream_statistic as stream_statistic
 

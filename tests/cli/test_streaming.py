@@ -52,6 +52,7 @@ def test_a_folder_gives_what_its_rows_give(place):
     problem = aope.Problem(aope.load_transitions(place / "whole.parquet"), MDP.starts, MDP.policy, facts)
     expected = aope.evaluate(problem, features=features, kernel=kernel).bound()
     (interval,) = document["intervals"]
+    assert not any("tested" in each for each in document["columns"][0]["remarks"])  # all rows were
     assert [interval["lower"], interval["upper"]] == pytest.approx([expected.lower, expected.upper], abs=1e-9)
     asked = ("--policy", "planted_policy:policy", "--starts", "starts.parquet")
     proved = run("verify", "c.json", "--data", "whole.parquet", *asked)
@@ -109,6 +110,9 @@ def test_a_run_that_stopped_at_a_damaged_file_goes_on(place):
     path.write_bytes(right)
     found = run("bound", "logs", *ASKED, *KNOWN, *resumed)
     assert "Going on from state.npz" in found.stderr and not (place / "state.npz").exists(), found.stderr
+    assert "The class was tested on the first 20,000 of 140,000 rows" in " ".join(
+        json.loads(found.stdout)["columns"][0]["remarks"]
+    )
     assert (place / "resumed.json").read_bytes() == (place / "whole.json").read_bytes()
     assert json.loads(found.stdout)["intervals"] == json.loads(whole.stdout)["intervals"]
 

@@ -19,7 +19,8 @@ from ..radii.no_cut import NoCut, why_no_cut
 from ..radii.registry import KERNEL_SHARE, RadiusRule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import QColumns, q_columns
-from ..statistics.streaming import StreamQuestion, locating
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import locating
 from .unfit import refuse_unfit
 
 

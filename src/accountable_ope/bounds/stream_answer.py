@@ -17,7 +17,8 @@ from ..problem.problem import Question
 from ..problem.statements import Status
 from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
-from ..statistics.streaming import StreamQuestion, locating
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import locating
 from ..validation import probability_level
 from .first_answer import STATISTIC
 from .interval import Interval

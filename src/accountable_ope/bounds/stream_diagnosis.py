@@ -22,7 +22,8 @@ from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..statistics.estimates import AnyQ
 from ..statistics.smoothing import smoothed
-from ..statistics.streaming import BatchColumns, StreamQuestion
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns
 from ..statistics.witness import SmoothedRows, witness_from, witness_rows
 from ..validation import FloatArray, probability_level
 from .diagnosis import Diagnosis, EstimateSeen, diagnosed

@@ -19,7 +19,8 @@ from ..radii.passed_rows import PassedRows
 from ..radii.sums import CutSums
 from ..statistics.bellman import BellmanSystem, box_rows, evenly_spread
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import BatchColumns, StreamQuestion, sums_of
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns, sums_of
 from ..validation import FloatArray
 
 RIDGE = 1e-12

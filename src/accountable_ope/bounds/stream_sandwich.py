@@ -22,7 +22,8 @@ from ..kernels.products import Progress, part_of
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
 from ..statistics.smoothing import smoothed
-from ..statistics.streaming import BatchColumns, StreamQuestion, batch_columns, located_statistic
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns, batch_columns, located_statistic
 from ..validation import probability_level
 from .asymptotic import LeastLoss, check_class, least_loss_solution
 from .log_begun import LogBegun, first_rows_of

@@ -28,7 +28,8 @@ from ..statistics.bellman import bellman_system
 from ..statistics.estimates import q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import BatchColumns, StreamQuestion, located_columns, sums_of
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
 from .interval import Interval

@@ -16,7 +16,7 @@ from ..statistics.bellman import BellmanSystem
 from ..statistics.estimates import QColumns
 from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import StreamQuestion
+from ..statistics.stream_question import StreamQuestion
 from ..verification.record import DataRecord
 from .ends import ClassEnds, class_ends, single_threaded
 from .evaluation import Evaluation

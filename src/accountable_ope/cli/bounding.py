@@ -181,7 +181,7 @@ def bound(
             phase("checking")
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)
-        show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=[streamed.scan.columns], said=said)
+        show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=streamed.columns, said=said)
         return _finish(streamed.intervals, ruling, certificate)
     repeat = None
     if not average_reward and declared.discount is None:

@@ -61,7 +61,7 @@ def diagnose(
             streamed = stream_estimate(data, q, options, radius, phase("kernel statistic"), resume)
             ruling = decision.decide(streamed.diagnosis.interval)
             said = Said.of(streamed.diagnosis.interval, ruling)
-        return _show(streamed.diagnosis, said, [streamed.scan.columns], output, ruling)
+        return _show(streamed.diagnosis, said, streamed.columns, output, ruling)
     inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:

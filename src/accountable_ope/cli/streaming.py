@@ -18,11 +18,12 @@ from ..bounds.streamed import bound_stream
 from ..defaults.choosing import Stages
 from ..defaults.files import load_recipe, save_recipe
 from ..errors import InvalidInput
+from ..io.columns import FileColumns
 from ..io.scanning import TransitionScan, scan_transitions
 from ..kernels.bandwidths import narrowed
 from ..kernels.products import Progress, part_of
 from ..problem.problem import Question
-from ..statistics.streaming import StreamQuestion
+from ..statistics.stream_question import StreamQuestion
 from .inputs import named_policy, named_q, read_starts
 from .options import PROBLEM, ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, given
 from .output import note
@@ -52,6 +53,11 @@ class Streamed:
     scan: TransitionScan
     intervals: tuple[Interval, ...]
 
+    @property
+    def columns(self) -> list[FileColumns]:
+        """How the columns of the log were read, and of which rows its class was tested."""
+        return [with_tested_rows(self.scan.columns, self.intervals[-1])]
+
 
 class Radii(Protocol):
     """Radii that are asked for."""
@@ -61,6 +67,16 @@ class Radii(Protocol):
 
     @property
     def delta(self) -> float: ...
+
+
+def with_tested_rows(columns: FileColumns, interval: Interval) -> FileColumns:
+    """With a remark on how many rows the class was tested on, where these are not all."""
+    tested = {part.specification.first_rows for part in interval.certificates} - {None}
+    said = tuple(
+        f"The class was tested on the first {rows:,} of {interval.count:,} rows: a sign against it in later ones is not seen."
+        for rows in sorted(each for each in tested if each is not None)
+    )
+    return replace(columns, remarks=(*columns.remarks, *said))
 
 
 def check_streamed(problem: ProblemOptions, declared: Declarations, choice: ClassOptions, others: Sequence[str]) -> None:
@@ -157,6 +173,11 @@ class StreamedEstimate:
 
     scan: TransitionScan
     diagnosis: Diagnosis
+
+    @property
+    def columns(self) -> list[FileColumns]:
+        """As those of `Streamed`."""
+        return [with_tested_rows(self.scan.columns, self.diagnosis.interval)]
 
 
 def check_streamed_estimate(q: str | None, options: tuple[ProblemOptions, Declarations, ClassOptions]) -> None:
