@@ -33,6 +33,7 @@ from .bounds.selected import bound_selected as bound_selected
 from .bounds.sensitivity import study as study
 from .bounds.stream_answer import stream_value as stream_value
 from .bounds.stream_diagnosis import diagnose_stream as diagnose_stream
+from .bounds.stream_monitor import StreamMonitor as StreamMonitor
 from .bounds.streamed import bound_stream as bound_stream
 from .bounds.streamed import bound_sums as bound_sums
 from .bounds.value import bound_ladder as bound_ladder

@@ -29,6 +29,36 @@ RIDGE = 1e-12
 ROUNDING = 1 + 1e-9
 
 
+@dataclass(frozen=True, eq=False)
+class Leverage:
+    """How large residuals can be: h_i = (z_i'G^{-1}z_i)^{1/2}.
+
+    metric:  G.
+    inverse: of its Cholesky factor.
+    """
+
+    metric: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, first: BellmanSystem) -> Leverage:
+        """G from the first rows."""
+        columns = np.column_stack([first.residuals, first.target])
+        gram = columns.T @ columns / len(columns)
+        metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
+        return cls(metric, np.linalg.inv(np.linalg.cholesky(metric)))
+
+    def at(self, columns: FloatArray) -> FloatArray:
+        """h of rows (Z_i, v_i)."""
+        return np.asarray(np.linalg.norm(columns @ self.inverse.T, axis=1) * ROUNDING)
+
+    @property
+    def quadratic(self) -> Quadratic:
+        """u'Gu of theta."""
+        m = len(self.metric) - 1
+        return Quadratic(self.metric[:m, :m], self.metric[:m, m], float(self.metric[m, m]))
+
+
 class _CutSum:
     """Sums of w_i and w_i^2 with the columns [Z | v]."""
 
@@ -116,10 +146,7 @@ class StreamPass:
         self._box_here: list[FloatArray] = []
         self._box_after: list[FloatArray] = []
         self._largest = np.zeros(2)
-        columns = np.column_stack([first.residuals, first.target])
-        gram = columns.T @ columns / len(columns)
-        self._metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
-        self._inverse = np.linalg.inv(np.linalg.cholesky(self._metric))
+        self._leverage = Leverage.of(first)
 
     def take(self, rows: BatchColumns, found: PartialStatistic | None = None) -> None:
         """The next rows; found: their sums, where they are known already."""
@@ -132,7 +159,7 @@ class StreamPass:
         some = slice((-self._at) % self._stride, None, self._stride)  # copied, so that the other rows can be forgotten
         self._kept.append(np.column_stack([columns[some], scale[some], weights[some]]))
         if self._stride > 1:
-            leverage = np.linalg.norm(columns @ self._inverse.T, axis=1) * ROUNDING
+            leverage = self._leverage.at(columns)
             self._largest = np.maximum(self._largest, [(scale * leverage).max(), (weights * leverage).max()])
         here = self._box[np.searchsorted(self._box, self._at) : np.searchsorted(self._box, self._at + count)] - self._at
         self._box_here.append(box_rows(rows.here, rows.anchor_here, here))
@@ -176,7 +203,7 @@ class StreamPass:
         kept = np.ascontiguousarray(np.concatenate(self._kept))  # rounded alike in whatever pieces it came
         others = None
         if self._stride > 1:
-            others = Quadratic(self._metric[:m, :m], self._metric[:m, m], float(self._metric[m, m]))
+            others = self._leverage.quadratic
         ends = self._largest[:, None] if self._stride > 1 else np.zeros((2, 0))
         at_start = len(evenly_spread(len(self._question.question.starts)))
         system = replace(
