@@ -219,6 +219,15 @@ def monitored(asked: Case) -> object:
     return aope.Monitor(question, features=FEATURES, kernel=KERNEL, radius=radius, planned=100).update(asked.data)
 
 
+def monitored_by_sums(asked: Case) -> object:
+    facts = asked.problem.assumptions
+    if facts.terminates is None and not facts.terminal_reward:
+        facts = replace(facts, terminates=False)
+    radius = "azuma-anytime" if asked.radius == "azuma" else asked.radius
+    question = aope.StreamQuestion(aope.Question(asked.starts, asked.policy, facts), FEATURES, aope.RandomFeatureKernel(20))
+    return aope.StreamMonitor(question, radius=radius, planned=100).update(asked.data)
+
+
 def selected(asked: Case) -> object:
     choice = Candidates(dimension=3, feature_bandwidths=(1.0,), keep=1)
     return aope.bound_selected(asked.problem, candidates=choice, earlier_share=0.5, radius=asked.radius)[0]
@@ -316,6 +325,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         ),
     ),
     "bound_stream": (streamed, STREAMED),
+    "StreamMonitor.update": (monitored_by_sums, tuple(name for name in STREAMED if name not in ("cut", "terminal"))),
     "diagnose_stream": (stream_diagnosed, tuple(name for name in STREAMED if name != "cut")),
     "bound_sums": (lambda asked: summed(asked), STREAMED),
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
@@ -544,6 +554,7 @@ def test_every_result_with_a_guarantee_is_on_the_page():
         "correct",
         "study",
         "Monitor",
+        "StreamMonitor",
         "Evaluation",
         "logged_value",
     }
