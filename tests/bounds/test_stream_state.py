@@ -213,26 +213,29 @@ def test_the_state_of_another_log_is_refused_and_left(tmp_path):
     refused("part-0.parquet had [0-9]+ bytes")
 
 
-def test_rows_that_changed_are_found_by_their_numbers(tmp_path):
+@pytest.mark.parametrize(
+    ("row", "said"), [(1500, "at the first rows was"), (21_000, "rows that were summed have other numbers now")]
+)
+def test_rows_that_changed_are_found_by_their_numbers(tmp_path, row, said):
     """Same names, rows and bytes: files without compression in which one reward is another."""
     log, state = tmp_path / "log", tmp_path / "state.npz"
     log.mkdir()
-    data = planted_rows()
+    data = planted_rows(450)
     aope.save_transitions(data, log / "log.parquet")
     table = pq.read_table(log / "log.parquet")
     pq.write_table(table, log / "log.parquet", compression="none", use_dictionary=False, write_statistics=False)
-    scan = aope.scan_transitions(log, batch_rows=97)
+    scan = aope.scan_transitions(log, batch_rows=500)
     with pytest.raises(Stopped):
-        aope.bound_stream(scan, asked(), progress=stopping_at(0.9), resume=state)
+        aope.bound_stream(scan, asked(), progress=stopping_at(0.99), resume=state)
     rewards = data.rewards.copy()
-    rewards[1500] = 0.123456789
+    rewards[row] = 0.123456789
     aope.save_transitions(data.paying(rewards), tmp_path / "other.parquet")
     other = pq.read_table(tmp_path / "other.parquet")
     pq.write_table(other, log / "log.parquet", compression="none", use_dictionary=False, write_statistics=False)
-    again = aope.scan_transitions(log, batch_rows=97)
+    again = aope.scan_transitions(log, batch_rows=500)
     assert again.files[0].size == scan.files[0].size
     before = state.read_bytes()
-    with pytest.raises(aope.InvalidInput, match="another log: (rows that were summed have other numbers|what policy)|first rows"):
+    with pytest.raises(aope.InvalidInput, match=said):
         aope.bound_stream(again, asked(), resume=state)
     assert state.read_bytes() == before
 
