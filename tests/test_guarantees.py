@@ -19,7 +19,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.baselines import DoublyRobust, importance_sampling_interval
-from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval
+from accountable_ope.bounds import anderson_rubin_interval, bound_by_finite_features, sandwich_interval, sandwich_stream
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.fitting import Candidates
 from accountable_ope.problem import with_propensities
@@ -219,6 +219,15 @@ def monitored(asked: Case) -> object:
     return aope.Monitor(question, features=FEATURES, kernel=KERNEL, radius=radius, planned=100).update(asked.data)
 
 
+def monitored_by_sums(asked: Case) -> object:
+    facts = asked.problem.assumptions
+    if facts.terminates is None and not facts.terminal_reward:
+        facts = replace(facts, terminates=False)
+    radius = "azuma-anytime" if asked.radius == "azuma" else asked.radius
+    question = aope.StreamQuestion(aope.Question(asked.starts, asked.policy, facts), FEATURES, aope.RandomFeatureKernel(20))
+    return aope.StreamMonitor(question, radius=radius, planned=100).update(asked.data)
+
+
 def selected(asked: Case) -> object:
     choice = Candidates(dimension=3, feature_bandwidths=(1.0,), keep=1)
     return aope.bound_selected(asked.problem, candidates=choice, earlier_share=0.5, radius=asked.radius)[0]
@@ -237,6 +246,18 @@ def streamed(asked: Case) -> object:
     with TemporaryDirectory() as folder:
         aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
         return aope.bound_stream(aope.scan_transitions(folder), stream_question(asked), asked.radius)
+
+
+def stream_diagnosed(asked: Case) -> object:
+    with TemporaryDirectory() as folder:
+        aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
+        return aope.diagnose_stream(estimate, aope.scan_transitions(folder), stream_question(asked), asked.radius)
+
+
+def stream_sandwiched(asked: Case) -> object:
+    with TemporaryDirectory() as folder:
+        aope.save_transitions(asked.problem.data, Path(folder) / "log.parquet")
+        return sandwich_stream(aope.scan_transitions(folder), stream_question(asked))
 
 
 def summed(asked: Case) -> object:
@@ -304,6 +325,8 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         ),
     ),
     "bound_stream": (streamed, STREAMED),
+    "StreamMonitor.update": (monitored_by_sums, tuple(name for name in STREAMED if name not in ("cut", "terminal"))),
+    "diagnose_stream": (stream_diagnosed, tuple(name for name in STREAMED if name != "cut")),
     "bound_sums": (lambda asked: summed(asked), STREAMED),
     "bound_selected": (selected, tuple(name for name in OF_A_PROBLEM if name != "earlier rows")),
     "bound_rkhs": (
@@ -319,6 +342,7 @@ ASKED: dict[str, tuple[Callable[[Case], object], tuple[str, ...]]] = {
         ),
     ),
     "sandwich_interval": (lambda asked: sandwich_interval(asked.problem, features=FEATURES, kernel=KERNEL), ASYMPTOTIC),
+    "sandwich_stream": (stream_sandwiched, tuple(name for name in STREAMED if name != "cut")),
     "anderson_rubin_interval": (
         lambda asked: anderson_rubin_interval(asked.problem, features=FEATURES, kernel=KERNEL),
         ASYMPTOTIC,
@@ -451,7 +475,7 @@ def applying(result: str, name: str) -> set[str]:
     if (result, name) in OTHERS:
         return OTHERS[result, name][1]
     found = set(CASES[name].applies)
-    if result in ("sandwich_interval", "cross_fitted_interval") and name != "sample":
+    if result in ("sandwich_interval", "sandwich_stream", "cross_fitted_interval") and name != "sample":
         found.add("fixed-starts")  # the start distribution is given
     if CASES[name].radius == "certified":
         found.add("plan")  # of a study; other results have none
@@ -526,9 +550,11 @@ def test_every_result_with_a_guarantee_is_on_the_page():
     known = {name.split(".")[0] for name in listed()}
     public = {name for name in dir(aope) if name.startswith("bound_")} | {
         "diagnose",
+        "diagnose_stream",
         "correct",
         "study",
         "Monitor",
+        "StreamMonitor",
         "Evaluation",
         "logged_value",
     }

@@ -32,6 +32,8 @@ from .bounds.selected import bound_rkhs as bound_rkhs
 from .bounds.selected import bound_selected as bound_selected
 from .bounds.sensitivity import study as study
 from .bounds.stream_answer import stream_value as stream_value
+from .bounds.stream_diagnosis import diagnose_stream as diagnose_stream
+from .bounds.stream_monitor import StreamMonitor as StreamMonitor
 from .bounds.streamed import bound_stream as bound_stream
 from .bounds.streamed import bound_sums as bound_sums
 from .bounds.value import bound_ladder as bound_ladder
@@ -100,7 +102,7 @@ from .statistics.estimates import QColumns as QColumns
 
 # logs that do not fit into memory
 from .statistics.partial import PartialStatistic as PartialStatistic
-from .statistics.streaming import StreamQuestion as StreamQuestion
+from .statistics.stream_question import StreamQuestion as StreamQuestion
 from .statistics.streaming import partial_statistic as partial_statistic
 from .statistics.streaming import stream_statistic as stream_statistic
 

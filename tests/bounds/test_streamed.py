@@ -1,11 +1,8 @@
 """Intervals of logs that are read in parts, beside those of the same rows in memory."""
 
 from dataclasses import replace
-from functools import cache
-from itertools import pairwise
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,36 +11,12 @@ import accountable_ope as aope
 from accountable_ope.bounds.first_answer import first_answers
 from accountable_ope.bounds.stream_pass import StreamPass
 from accountable_ope.defaults import choose_recipe
-from accountable_ope.environments import PlantedMDP
 from accountable_ope.problem.problem import Experience
 from accountable_ope.radii.cut import CutQuestion, begin_cut
 from accountable_ope.radii.no_cut import NoCut
 from accountable_ope.statistics.bellman import bellman_system
 from accountable_ope.statistics.streaming import batch_columns
-
-MDP = PlantedMDP(seed=1, features=5, discount=0.9)
-FACTS = aope.Assumptions(discount=0.9, reward_range=(0, 1), norm_bound=1.5 * MDP.norm)
-KERNEL = aope.RandomFeatureKernel(60)
-
-
-@cache
-def planted_rows(trajectories=60):
-    return MDP.sample(np.random.default_rng(3), trajectories=trajectories)
-
-
-def asked(facts=FACTS, features=None, kernel=KERNEL, starts=MDP.starts, policy=MDP.policy, anchor=None):
-    return aope.StreamQuestion(aope.Question(starts, policy, facts), features or MDP.features(), kernel, anchor)
-
-
-def scanned(folder, data, batch_rows=1024, files=3):
-    """The rows in several files, cut anywhere."""
-    aope.save_transitions(data, folder / "whole.parquet")
-    table = pq.read_table(folder / "whole.parquet")
-    (folder / "whole.parquet").unlink()
-    edges = np.linspace(0, len(data), files + 1).astype(int)
-    for index, (start, end) in enumerate(pairwise(edges)):
-        pq.write_table(table.slice(start, end - start), folder / f"part-{index}.parquet")
-    return aope.scan_transitions(folder, batch_rows=batch_rows)
+from streamed_log import FACTS, KERNEL, MDP, asked, planted_rows, scanned
 
 
 def in_memory(question, data, radius="certified", delta=0.1):

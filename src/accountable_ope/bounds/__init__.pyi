@@ -48,6 +48,9 @@ from .selected import bound_selected as bound_selected
 from .sensitivity import Study as Study
 from .sensitivity import study as study
 from .stream_answer import stream_value as stream_value
+from .stream_diagnosis import diagnose_stream as diagnose_stream
+from .stream_monitor import StreamMonitor as StreamMonitor
+from .stream_sandwich import sandwich_stream as sandwich_stream
 from .streamed import bound_stream as bound_stream
 from .streamed import bound_sums as bound_sums
 from .value import bound_ladder as bound_ladder

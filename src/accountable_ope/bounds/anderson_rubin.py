@@ -200,7 +200,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
     system, statistic, ranges, count = member.system, member.statistic, problem.ranges, len(problem.data)
     split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
     start_error = 0.0 if split.start == 0 else start_radius(ranges.span, problem.effective_starts, split.start)
-    theta, *_ = least_loss_solution(statistic, system.objective)
+    theta = least_loss_solution(statistic, system.objective).theta
     level = wild_radius(system, evaluation.kernel, theta, split.kernel, draws=draws, seed=seed)
     squares = float(system.residuals_at(theta) ** 2 @ evaluation.kernel.diagonal(system.points)) / count**2
     rate = level / squares if squares > 0 else 0.0

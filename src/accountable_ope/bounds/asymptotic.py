@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,8 +34,29 @@ FLAT = 1e-12
 """A direction of theta with less of the loss than this, in units where every feature has 1, is not seen by the data."""
 
 
-def least_loss_solution(statistic: KernelStatistic, objective: FloatArray) -> tuple[FloatArray, FloatArray | None, float, int]:
-    """thetahat, (Z'MZ)^+ c0 (None where c0 is not in the range of Z'MZ), condition number and number of unseen directions.
+@dataclass(frozen=True, eq=False)
+class LeastLoss:
+    """The minimizer of the V-statistic.
+
+    theta:     thetahat.
+    weights:   (Z'MZ)^+ c0; None where c0 is not in the range of Z'MZ.
+    condition: the condition number.
+    unseen:    the number of unseen directions.
+    """
+
+    theta: FloatArray
+    weights: FloatArray | None
+    condition: float
+    unseen: int
+
+    @property
+    def seen(self) -> bool:
+        """Whether the data see all that the value depends on."""
+        return self.weights is not None
+
+
+def least_loss_solution(statistic: KernelStatistic, objective: FloatArray) -> LeastLoss:
+    """thetahat and (Z'MZ)^+ c0.
 
     Both solutions are of least norm in units where every feature has a loss of 1.
     """
@@ -45,7 +67,7 @@ def least_loss_solution(statistic: KernelStatistic, objective: FloatArray) -> tu
     missed = float(np.linalg.norm(A @ solved[:, 1] - right[:, 1]))
     seen = missed <= 1e-6 * float(np.linalg.norm(right[:, 1]))
     condition = float(sizes[0] / sizes[rank - 1]) if rank else math.inf
-    return scale * solved[:, 0], scale * solved[:, 1] if seen else None, condition, len(scale) - int(rank)
+    return LeastLoss(scale * solved[:, 0], scale * solved[:, 1] if seen else None, condition, len(scale) - int(rank))
 
 
 def flat(statistic: KernelStatistic) -> float:
@@ -72,9 +94,9 @@ def check_class(features: Features | Sequence[Features], problem: Problem) -> No
         raise InvalidInput("`misfit` must be 0 for an asymptotic interval, which takes the class to contain Q.")
 
 
-def limit_premise(system: BellmanSystem) -> Statement:
-    """That the rows are many for so many coefficients."""
-    n, m = system.residuals.shape
+def limit_premise(system: BellmanSystem, count: int | None = None) -> Statement:
+    """That the rows are many for so many coefficients; count: how many they are, where the system has some of them."""
+    n, m = len(system.residuals) if count is None else count, system.dimension
     text = (
         f"Asymptotic: {n} transitions are many for {m} coefficients, and no few of them, logged or missed by chance, decide the "
         "value. Nothing is guaranteed at a given number of transitions."

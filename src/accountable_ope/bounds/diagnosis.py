@@ -169,21 +169,42 @@ def diagnose(
 
 def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis:
     """The diagnosis of the Q at which an evaluation is anchored."""
-    interval = evaluation.bound(radius, delta)
     system = evaluation.systems[0]
+    seen = EstimateSeen(
+        estimate=system.offset,
+        witness=witness_of(system.target, system.points, evaluation.kernel),
+        largest_residual=float(np.abs(system.target).max()),
+        reached=reached(evaluation),
+        rounding=rounding_of(evaluation),
+    )
+    return diagnosed(evaluation.bound(radius, delta), seen)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateSeen:
+    """What rows and start states show of an estimate; see `Diagnosis`."""
+
+    estimate: float
+    witness: Witness
+    largest_residual: float
+    reached: Reached
+    rounding: Rounding
+
+
+def diagnosed(interval: Interval, seen: EstimateSeen) -> Diagnosis:
+    """The verdict; interval: of the class anchored at the estimate."""
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
-    rounding = rounding_of(evaluation)
-    allowed = allowed_estimate(interval) + rounding.loss
+    allowed = allowed_estimate(interval) + seen.rounding.loss
     found = Diagnosis(
-        estimate=system.offset,
+        estimate=seen.estimate,
         loss=loss,
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
         verdict=EstimateVerdict.CONSISTENT if loss <= allowed else EstimateVerdict.REJECTED,
         interval=interval,
-        witness=witness_of(system.target, system.points, evaluation.kernel),
-        largest_residual=float(np.abs(system.target).max()),
-        reached=reached(evaluation),
-        rounding=rounding,
+        witness=seen.witness,
+        largest_residual=seen.largest_residual,
+        reached=seen.reached,
+        rounding=seen.rounding,
     )
     return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found

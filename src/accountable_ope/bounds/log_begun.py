@@ -19,7 +19,8 @@ from ..radii.no_cut import NoCut, why_no_cut
 from ..radii.registry import KERNEL_SHARE, RadiusRule
 from ..statistics.bellman import BellmanSystem, bellman_system
 from ..statistics.estimates import QColumns, q_columns
-from ..statistics.streaming import StreamQuestion, locating
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import locating
 from .unfit import refuse_unfit
 
 
@@ -46,15 +47,10 @@ class LogBegun:
     def of(
         cls, scan: TransitionScan, head: Transitions, asked: StreamQuestion, rule: RadiusRule, split: DeltaSplit, chosen: Choice
     ) -> LogBegun:
-        """From the first rows."""
-        with locating(scan, 0, len(head)):
-            check_data(head, asked.part_question.assumptions)
-        problem = asked.question.on(head)
+        """From the first rows, with what a radius needs."""
+        begun = cls.looked_at(scan, head, asked)
+        problem, question, first, anchor = begun.problem, begun.question, begun.first, begun.anchor
         refuse_unfit([rule], (asked.function_class,), asked.kernel, problem)
-        facts = replace(asked.question.assumptions, terminates=problem.terminates)
-        question = replace(asked, question=replace(asked.question, assumptions=facts))
-        anchor = None if asked.anchor is None else q_columns(asked.anchor, problem.experience, question.reference)
-        first = bellman_system(problem.experience, asked.function_class, anchor, question.reference)
         if anchor is not None and chosen.estimate:  # then weights of a cut may look at its residuals
             first = replace(first, rewards=first.target)
         anchored = anchor is not None and not chosen.estimate
@@ -78,6 +74,18 @@ class LogBegun:
                 declared = norm if isinstance(norm, float) else None
                 run = begin_cut(CutQuestion(first, asked.kernel, residuals.unit, share, declared), scan.rows)
         return cls(problem, question, first, run, against, anchor)
+
+    @classmethod
+    def looked_at(cls, scan: TransitionScan, head: Transitions, asked: StreamQuestion) -> LogBegun:
+        """From the first rows, without a cut."""
+        with locating(scan, 0, len(head)):
+            check_data(head, asked.part_question.assumptions)
+        problem = asked.question.on(head)
+        facts = replace(asked.question.assumptions, terminates=problem.terminates)
+        question = replace(asked, question=replace(asked.question, assumptions=facts))
+        anchor = None if asked.anchor is None else q_columns(asked.anchor, problem.experience, question.reference)
+        first = bellman_system(problem.experience, asked.function_class, anchor, question.reference)
+        return cls(problem, question, first, None, None, anchor)
 
     def refuse_new_end(self, scan: TransitionScan, at: int, batch: Transitions) -> None:
         """Raise where an episode ends, nothing was declared about that, and the first rows do not show it."""

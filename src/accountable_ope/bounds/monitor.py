@@ -117,7 +117,7 @@ class Monitor:
         self.question, self.kernel = question, kernel
         self.classes = as_classes(features)
         self.radius, self.delta, self.planned = radius, probability_level(delta), whole(planned, "planned", least=1)
-        self.features = _refuse(radius_rule(radius), question, self.classes)
+        self.features = refuse_growing(radius_rule(radius), question, self.classes)
         self.reference = _reference(question.assumptions)
         # Draws of a sampled policy at the start states belong to the second event: made here, once for all times.
         starts, policy = question.starts.states, at_start(question.policy)
@@ -162,7 +162,7 @@ class Monitor:
         before, question = self._taken, self.question
         if question.assumptions.discount < 1:  # at discount 1 some row must be terminated, but not one in every batch
             check_data(batch, question.assumptions)
-        problem = question.on(batch if before is None else _joined(before.data, batch))
+        problem = question.on(batch if before is None else joined_rows(before.data, batch))
         points = state_action_points(batch.states, batch.actions, question.policy)
         policy = _with_own_draws(question.policy, len(self))
         here = tuple(np.array(each(points), dtype=np.float64) for each in self.features)
@@ -295,7 +295,7 @@ class Monitor:
         size = sum(phi.dimension + each.intercept + 2 for phi, each in zip(self.features, self.classes, strict=True))
         shapes = [(len(data), feature_map.dimension) for feature_map in self.features]
         fits = [x.shape for x in here] == shapes == [y.shape for y in after]
-        looks = _looks(arrays)
+        looks = looks_from(arrays)
         if not fits or sums.pair_gram.shape != (size, size) or not looks or looks[-1].count != len(data):
             raise ValueError("its arrays do not fit together")
         self._taken, self._looks = _Taken(data, here, after, sums), looks
@@ -306,12 +306,13 @@ class Monitor:
 def read_history(path: str | os.PathLike[str]) -> tuple[Look, ...]:
     """The looks of a saved monitor, without the rest of it."""
     try:
-        return _looks(load_arrays(path, "the state of a monitor", _STORED))
+        return looks_from(load_arrays(path, "the state of a monitor", _STORED))
     except (TypeError, KeyError) as error:
         raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
 
 
-def _looks(arrays: dict[str, Any]) -> tuple[Look, ...]:
+def looks_from(arrays: dict[str, Any]) -> tuple[Look, ...]:
+    """The looks of a saved state."""
     rows = zip(arrays["looks"].tolist(), arrays["words"].tolist(), strict=True)
     return tuple(
         Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label)
@@ -319,7 +320,7 @@ def _looks(arrays: dict[str, Any]) -> tuple[Look, ...]:
     )
 
 
-def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClass]) -> tuple[FeatureMap, ...]:
+def refuse_growing(rule: RadiusRule, question: Question, classes: Sequence[FunctionClass]) -> tuple[FeatureMap, ...]:
     """The feature maps of the classes; whatever would make the event depend on the time of the look is refused."""
     facts, policy = question.assumptions, question.policy
     if not rule.anytime:
@@ -346,7 +347,7 @@ def _refuse(rule: RadiusRule, question: Question, classes: Sequence[FunctionClas
 
 
 def _reference(facts: Assumptions) -> float:
-    """The constant from which values are counted at all times: `_refuse` has seen that no row decides whether states end."""
+    """The constant from which values are counted at all times: `refuse_growing` sees that no row decides whether states end."""
     terminates = facts.terminates is not False
     return value_ranges(facts, terminates=terminates).reference(terminates=terminates)
 
@@ -358,14 +359,17 @@ def _with_own_draws(policy: Policy, count: int) -> Policy:
     return policy.renewed(1 + count)
 
 
-def _joined(data: Transitions, batch: Transitions) -> Transitions:
+def joined_rows(data: Transitions, batch: Transitions | None) -> Transitions:
+    """One after the other, without labels of episodes; batch: None where there is nothing to add."""
+    names = ("states", "actions", "rewards", "next_states", "terminated")
+    if batch is None:
+        return Transitions(*(getattr(data, name) for name in names)).having_left_out(data.left_out)
     if batch.finite_actions != data.finite_actions:
         kinds = ("vectors", "indices of a finite set")
         raise InvalidInput(f"`actions` must be {kinds[data.finite_actions]}, as before. Got {kinds[batch.finite_actions]}.")
     for name, old, new in (("states", data.states, batch.states), ("actions", data.actions, batch.actions)):
         if old.shape[1:] != new.shape[1:]:
             raise InvalidInput(f"`{name}` must have {old.shape[1]} columns, as before. Got {new.shape[1]}.")
-    names = ("states", "actions", "rewards", "next_states", "terminated")
     naming = shared_naming(data.naming, batch.naming)
     joined = Transitions(*(np.concatenate([getattr(data, name), getattr(batch, name)]) for name in names))
     return joined.named(naming).having_left_out(data.left_out + batch.left_out)

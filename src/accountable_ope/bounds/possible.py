@@ -99,7 +99,12 @@ def rounding_of(evaluation: Evaluation) -> Rounding:
     anchor, experience = _anchor(evaluation), evaluation.problem.experience
     after = np.where(experience.live, anchor.at_next, 0.0)
     size = _rms(experience.data.rewards) + _rms(anchor.at_data) + experience.discount * _rms(after)
-    return Rounding(DIGITS * size, (DIGITS * size * evaluation.statistics[0].kappa) ** 2)
+    return rounding_at(size, evaluation.statistics[0].kappa)
+
+
+def rounding_at(size: float, kappa: float) -> Rounding:
+    """size: rms r + rms Q + discount rms V'."""
+    return Rounding(DIGITS * size, (DIGITS * size * kappa) ** 2)
 
 
 def _anchor(evaluation: Evaluation) -> QColumns:

@@ -27,10 +27,11 @@ from ..radii.premises import (
     left_out_premises,
     reward_premise,
 )
-from ..statistics.examiner import ClassTests
+from ..statistics.bellman import BellmanSystem
+from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.specification import SpecificationTest
 from ..validation import FloatArray, probability_level
-from .asymptotic import check_class, least_loss_solution, limit_premise, normalized_ends, start_error
+from .asymptotic import LeastLoss, check_class, least_loss_solution, limit_premise, normalized_ends, start_error
 from .evaluation import Evaluation, evaluate
 from .interval import clip
 
@@ -179,15 +180,42 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
     """The sandwich interval of an evaluation of one class."""
     problem, system, statistic = evaluation.problem, evaluation.systems[0], evaluation.statistics[0]
     check_class(evaluation.classes, problem)
-    ranges, count = problem.ranges, len(problem.data)
-    theta, weights, condition, unseen = least_loss_solution(statistic, system.objective)
+    count = len(problem.data)
+    solution = least_loss_solution(statistic, system.objective)
+    of_rows = math.inf
+    if solution.weights is not None:
+        u = system.residuals @ solution.weights
+        g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
+        of_rows = math.sqrt(float(g**2 @ system.residuals_at(solution.theta) ** 2))
+    rows = SandwichRows(problem, evaluation.classes[0], evaluation.kernel, system, evaluation.examiners[0], count)
+    return sandwich_from(rows, solution, of_rows, delta)
+
+
+@dataclass(frozen=True, eq=False)
+class SandwichRows:
+    """What an interval says of its rows, of which `count` were summed and some may be gone.
+
+    problem:  the question, of those at hand.
+    system:   of these.
+    examiner: tests the class.
+    """
+
+    problem: Problem
+    function_class: FunctionClass
+    kernel: Kernel
+    system: BellmanSystem
+    examiner: Examiner | None
+    count: int
+
+
+def sandwich_from(rows: SandwichRows, solution: LeastLoss, of_rows: float, delta: float) -> SandwichInterval:
+    """The interval; of_rows: the standard error that they leave."""
+    problem, system, theta, count = rows.problem, rows.system, solution.theta, rows.count
+    ranges = problem.ranges
     estimate, standard_error, of_starts = math.nan, math.inf, math.nan
     unclipped = (-math.inf, math.inf)
-    if weights is not None:
-        u = system.residuals @ weights
-        g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
-        of_rows = math.sqrt(float(g**2 @ system.residuals_at(theta) ** 2))
-        of_starts = _start_error(problem, evaluation.classes[0], theta)
+    if solution.seen:
+        of_starts = _start_error(problem, rows.function_class, theta)
         # Residuals have mean 0 given what came before, and start states (or actions there) are drawn apart: no covariance.
         standard_error = math.hypot(of_rows, of_starts)
         estimate = system.offset + float(system.objective @ theta)
@@ -201,14 +229,14 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         premise("values", f"The value lies in {range_text(low, high)}, which cuts the ends; no norm bound is used."),
         *ending_premises(Asked.of(problem)),
         *left_out_premises(problem.data.left_out),
-        premise("class", f"Q lies in the class of {evaluation.classes[0]!r}, chosen without looking at these data."),
-        kernel_premise(repr(evaluation.kernel)),
+        premise("class", f"Q lies in the class of {rows.function_class!r}, chosen without looking at these data."),
+        kernel_premise(repr(rows.kernel)),
         # An i.i.d. sample settles down by itself, wherever it comes from; a distribution that follows the errors does not.
         *((fixed_starts("the estimate's error is judged at them"),) if problem.starts.exact else ()),
         *(() if problem.policy.exact else (DRAWN_ACTIONS,)),
         *(() if problem.start_is_exact else (SAMPLED_STARTS,)),
         FIXED_SIZE,
-        limit_premise(system),
+        limit_premise(system, count),
     )
     return SandwichInterval(
         estimate=estimate,
@@ -220,12 +248,12 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         outcome=outcome,
         delta=delta,
         start_error=of_starts,
-        condition=condition,
-        unseen=unseen,
+        condition=solution.condition,
+        unseen=solution.unseen,
         count=count,
         premises=premises,
-        features=repr(evaluation.classes[0]),
-        tests=ClassTests(evaluation.examiners[0]),  # its norm bound is not used
+        features=repr(rows.function_class),
+        tests=ClassTests(rows.examiner),  # its norm bound is not used
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from ..arguments import checked
@@ -18,12 +19,13 @@ from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..statistics.engines.engine import AnyEngine
 from ..statistics.engines.streams import stream_engine, used_for_stream
-from ..statistics.streaming import StreamQuestion, locating
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import locating
 from ..validation import probability_level
 from .first_answer import STATISTIC
 from .interval import Interval
 from .log_begun import first_rows_of
-from .streamed import pass_over, refuse_unstreamed
+from .streamed import pass_over, refuse_unstreamed, state_of
 from .streamed_rows import streamed_interval
 
 CHOICE_ROWS = 100_000
@@ -45,6 +47,7 @@ def stream_value(
     neural: bool | None = None,
     stages: Stages | None = None,
     engine: AnyEngine = "auto",
+    resume: str | os.PathLike[str] | None = None,
 ) -> Interval:
     """`bound_value` without a class or a kernel, for a log that is read in parts.
 
@@ -71,6 +74,8 @@ def stream_value(
         Called with the name of every stage; what it returns, if anything, with the fraction done.
     engine : engine, "auto" or "rows"
         Who reads and sums the later rows, as in `bound_stream`; the first ones are read, and choose, in this process.
+    resume : path, optional
+        A .npz file in which the pass is kept while it runs, as in `bound_stream`; the first rows choose again, and the same.
 
     Returns
     -------
@@ -101,6 +106,9 @@ def stream_value(
     stage, rule = stages or unseen, radius_rule(radius)
     refuse_unstreamed(question, rule)
     level, by = probability_level(delta), stream_engine(engine, scan)
+    state = state_of(resume, by)
+    if state is not None:
+        state.check_log(scan)
     head = first_rows_of(scan, CHOICE_ROWS)
     with locating(scan, 0, len(head)):
         check_data(head, question.assumptions)
@@ -114,12 +122,14 @@ def stream_value(
         StreamQuestion(replace(question, assumptions=facts), features, kernel, chosen.estimate) for features in chosen.classes
     ]
     split = split_delta(level, start_is_exact=question.starts.exact)
-    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC), engine=by)
+    rows = pass_over(later, asked, rule, split, chosen=chosen.choice, progress=stage(STATISTIC), engine=by, state=state)
     stage("bounding")
     alone = rows if len(rows) == 1 or rows[0].doubted else rows[:1]
     interval = streamed_interval(alone, rule, split)
     if len(alone) < len(rows) and interval.outcome is Status.INCONSISTENT:
         interval = streamed_interval(rows, rule, split)
+    if state is not None:
+        state.remove()
     return replace(interval, recipe=replace(chosen, kernel=kernel), engine=used_for_stream(engine))
 
 

@@ -12,19 +12,51 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..io.shelf import Shelf
 from ..programs.quadratic import Quadratic
 from ..radii.cut import CutRun
 from ..radii.passed_rows import PassedRows
 from ..radii.sums import CutSums
 from ..statistics.bellman import BellmanSystem, box_rows, evenly_spread
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import BatchColumns, StreamQuestion, sums_of
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns, sums_of
 from ..validation import FloatArray
 
 RIDGE = 1e-12
 """Of G, in units of its mean eigenvalue: keeps it positive definite."""
 
 ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Leverage:
+    """How large residuals can be: h_i = (z_i'G^{-1}z_i)^{1/2}.
+
+    metric:  G.
+    inverse: of its Cholesky factor.
+    """
+
+    metric: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, first: BellmanSystem) -> Leverage:
+        """G from the first rows."""
+        columns = np.column_stack([first.residuals, first.target])
+        gram = columns.T @ columns / len(columns)
+        metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
+        return cls(metric, np.linalg.inv(np.linalg.cholesky(metric)))
+
+    def at(self, columns: FloatArray) -> FloatArray:
+        """h of rows (Z_i, v_i)."""
+        return np.asarray(np.linalg.norm(columns @ self.inverse.T, axis=1) * ROUNDING)
+
+    @property
+    def quadratic(self) -> Quadratic:
+        """u'Gu of theta."""
+        m = len(self.metric) - 1
+        return Quadratic(self.metric[:m, :m], self.metric[:m, m], float(self.metric[m, m]))
 
 
 class _CutSum:
@@ -46,6 +78,22 @@ class _CutSum:
         self._absolute += float(np.abs(weights).sum())
         self._square += float(weights @ weights)
         return np.concatenate([np.zeros(early), np.abs(weights)])
+
+    def keep(self, shelf: Shelf) -> None:
+        """Where it stands."""
+        self.run.keep(shelf.within("weights"))
+        shelf.put("total", self._total)
+        shelf.put("squares", self._squares)
+        shelf.put("absolute", self._absolute)
+        shelf.put("square", self._square)
+        shelf.put("met", self._met)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self.run.resume(shelf.within("weights"))
+        self._total = shelf.floats("total", *self._total.shape)
+        self._squares = shelf.floats("squares", *self._squares.shape)
+        self._absolute, self._square, self._met = shelf.number("absolute"), shelf.number("square"), shelf.count("met")
 
     def sums(self) -> CutSums:
         n = self._count
@@ -98,10 +146,7 @@ class StreamPass:
         self._box_here: list[FloatArray] = []
         self._box_after: list[FloatArray] = []
         self._largest = np.zeros(2)
-        columns = np.column_stack([first.residuals, first.target])
-        gram = columns.T @ columns / len(columns)
-        self._metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
-        self._inverse = np.linalg.inv(np.linalg.cholesky(self._metric))
+        self._leverage = Leverage.of(first)
 
     def take(self, rows: BatchColumns, found: PartialStatistic | None = None) -> None:
         """The next rows; found: their sums, where they are known already."""
@@ -122,27 +167,59 @@ class StreamPass:
         some = slice((-self._at) % self._stride, None, self._stride)  # copied, so that the other rows can be forgotten
         self._kept.append(np.column_stack([columns[some], scale[some], weights[some]]))
         if self._stride > 1:
-            leverage = np.linalg.norm(columns @ self._inverse.T, axis=1) * ROUNDING
+            leverage = self._leverage.at(columns)
             self._largest = np.maximum(self._largest, [(scale * leverage).max(), (weights * leverage).max()])
         here = self._box[np.searchsorted(self._box, self._at) : np.searchsorted(self._box, self._at + count)] - self._at
         self._box_here.append(box_rows(rows.here, rows.anchor_here, here))
         self._box_after.append(box_rows(rows.after, rows.anchor_after, here[rows.live[here]]))
         self._at += count
 
+    def keep(self, shelf: Shelf) -> None:
+        """Where it stands; rows must have been taken."""
+        assert self._sums is not None
+        self._sums.keep(shelf.within("sums"))
+        self._kept, self._box_here, self._box_after = (
+            [np.concatenate(each)] for each in (self._kept, self._box_here, self._box_after)
+        )
+        shelf.put("rows", self._kept[0])
+        shelf.put("box_here", self._box_here[0])
+        shelf.put("box_after", self._box_after[0])
+        shelf.put("largest", self._largest)
+        if self._cut is not None:
+            self._cut.keep(shelf.within("cut"))
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept; `ValueError` where that cannot be."""
+        self._sums = PartialStatistic.kept(shelf.within("sums"), self._question.subject)
+        self._at = self._sums.count
+        kept, wide = -(-self._at // self._stride), self._first.box_rows.shape[1]
+        self._kept = [shelf.floats("rows", kept, self._first.dimension + 3)]
+        self._box_here, self._box_after = [shelf.floats("box_here", None, wide)], [shelf.floats("box_after", None, wide)]
+        self._largest = shelf.floats("largest", 2)
+        if self._cut is not None:
+            self._cut.resume(shelf.within("cut"))
+
+    @property
+    def rows(self) -> int:
+        """How many have gone by."""
+        return self._at
+
     def done(self) -> Passed:
         """What is left when all rows have gone by."""
         assert self._sums is not None and self._at == self._count
         first, sums, m = self._first, self._sums, self._first.dimension
-        kept = np.concatenate(self._kept)
+        kept = np.ascontiguousarray(np.concatenate(self._kept))  # rounded alike in whatever pieces it came
         others = None
         if self._stride > 1:
-            others = Quadratic(self._metric[:m, :m], self._metric[:m, m], float(self._metric[m, m]))
+            others = self._leverage.quadratic
         ends = self._largest[:, None] if self._stride > 1 else np.zeros((2, 0))
         at_start = len(evenly_spread(len(self._question.question.starts)))
         system = replace(
             first.first(0),
             box_moments=box_moments(sums, self._question),
-            box_rows=np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]]),
+            box_rows=np.ascontiguousarray(
+                np.concatenate([*self._box_here, *self._box_after, first.box_rows[len(first.box_rows) - at_start :]])
+            ),
         )
         return Passed(
             sums=sums,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
@@ -28,12 +30,14 @@ from ..statistics.engines.streams import StreamEngine, stream_engine, summing, u
 from ..statistics.estimates import q_columns
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import BatchColumns, StreamQuestion, located_columns, sums_of
+from ..statistics.stream_question import StreamQuestion
+from ..statistics.streaming import BatchColumns, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
+from .stream_state import Resumable, StreamState, asked_of, keeping
 from .streamed_rows import StreamedRows, streamed_interval
 from .unfit import refuse_unfit
 
@@ -54,6 +58,7 @@ def bound_stream(
     memory: int = MEMORY,
     progress: Progress | None = None,
     engine: AnyEngine = "auto",
+    resume: str | os.PathLike[str] | None = None,
 ) -> Interval:
     """The interval of a log that is read once, in parts, in memory that does not grow with it.
 
@@ -79,6 +84,9 @@ def bound_stream(
         Who reads and sums the rows: this process ("auto", "rows"), or a cluster such as `aope.engines.Dask(...)`. Its workers
         must find the files under the same paths. What needs the order of rows, the weights of the cut above all, is made by this
         process even then, and `Interval.engine` says so.
+    resume : path, optional
+        A .npz file in which the pass is kept while it runs; removed when the interval is there. Where it exists, the pass goes on
+        from it, and gives the same interval to the last bit. One of another question or of a log that has changed is refused.
 
     Returns
     -------
@@ -115,8 +123,19 @@ def bound_stream(
     split = split_delta(probability_level(delta), start_is_exact=question.question.starts.exact)
     whole(memory, "memory", least=0)
     by = stream_engine(engine, scan)
-    rows = pass_over(scan, [question], rule, split, memory=memory, progress=progress, engine=by)
-    return replace(streamed_interval(rows, rule, split), engine=used_for_stream(engine))
+    state = state_of(resume, by)
+    rows = pass_over(scan, [question], rule, split, memory=memory, progress=progress, engine=by, state=state)
+    interval = streamed_interval(rows, rule, split)
+    if state is not None:
+        state.remove()
+    return replace(interval, engine=used_for_stream(engine))
+
+
+def state_of(resume: str | os.PathLike[str] | None, engine: StreamEngine | None) -> StreamState | None:
+    """Where a pass is kept, None where it is not; refused where others make the sums."""
+    if resume is not None and engine is not None:
+        raise InvalidInput("`resume` keeps sums of this process: leave it out with a cluster, which survives its workers.")
+    return None if resume is None else StreamState(resume)
 
 
 def pass_over(
@@ -129,8 +148,17 @@ def pass_over(
     memory: int = MEMORY,
     progress: Progress | None = None,
     engine: StreamEngine | None = None,
+    state: StreamState | None = None,
+    watch: Watch | None = None,
 ) -> tuple[StreamedRows, ...]:
-    """One pass for several classes; questions: alike but for the class. engine: who makes the sums meanwhile, None: this pass."""
+    """One pass for several classes; questions: alike but for the class.
+
+    engine: who makes the sums meanwhile, None: this pass. state: where it is kept, and goes on from. watch: sees the rows, too,
+    as the first class does.
+    """
+    whole(memory, "memory", least=0)
+    if state is not None:
+        state.check_log(scan)
     most = max(len(each.subject.objective) for each in questions)
     head = first_rows_of(scan, max(HEAD, *block_edges(scan.rows, most)[:1]))
     logs = [LogBegun.of(scan, head, each, rule, split, chosen) for each in questions]
@@ -140,22 +168,26 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    at = 0
+    kept_in_file = [*passing] if watch is None else [*passing, watch]
+    done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), kept_in_file)
     with (
         threadpool_limits(limits=1, user_api="blas"),  # two threads share the work, and small products gain nothing by more
+        keeping(state, kept_in_file, name, done) as kept,
         summing(engine, scan, [log.question for log in logs]) as elsewhere,
     ):
-        for batch, summed in ahead(_summed(scan, logs, here=elsewhere is None)):
-            for (columns, sums), each in zip(summed, passing, strict=True):
-                each.pass_by(columns)
-                if sums is not None:
-                    each.add(sums)
-            batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
-            sightings.add(batch)
-            at += len(batch)
-            done = at / scan.rows if elsewhere is None else 0.5 * (at / scan.rows + elsewhere.look())
+        for batch, summed in ahead(_summed(scan, logs, done, here=elsewhere is None)):
+            with kept.part(len(batch)):
+                for (columns, sums), each in zip(summed, passing, strict=bool(summed)):
+                    each.pass_by(columns)
+                    if sums is not None:
+                        each.add(sums)
+                if watch is not None and summed:
+                    watch.take(batch, summed[0][0])
+                batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
+                sightings.add(batch)
             if progress is not None:
-                progress(done)
+                read = kept.rows / scan.rows
+                progress(read if elsewhere is None else 0.5 * (read + elsewhere.look()))
         if elsewhere is not None:
             for each, total in zip(passing, elsewhere.result(part_of(progress, 0.5, 1.0)), strict=True):
                 each.add(total)
@@ -178,15 +210,29 @@ def pass_over(
     )
 
 
+class Watch(Resumable, Protocol):
+    """Sees every row of a pass."""
+
+    def take(self, batch: Transitions, rows: BatchColumns) -> None:
+        """The next rows, and the same as a class sees them."""
+        ...
+
+
 def _summed(
-    scan: TransitionScan, logs: Sequence[LogBegun], *, here: bool
+    scan: TransitionScan, logs: Sequence[LogBegun], passed: int, *, here: bool
 ) -> Iterator[tuple[Transitions, list[tuple[BatchColumns, PartialStatistic | None]]]]:
-    """Every part of the log, as each class sees it, with its sums unless others make them: what needs no row before."""
+    """Every part of the log, as each class sees it, with its sums unless others make them: what needs no row before.
+
+    passed: so many first rows were summed before, and are not looked at.
+    """
     at = 0
     for batch in scan:
-        logs[0].refuse_new_end(scan, at, batch)
-        found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
-        yield batch, [(columns, sums_of(columns, question) if here else None) for question, columns in found]
+        if at < passed:
+            yield batch, []
+        else:
+            logs[0].refuse_new_end(scan, at, batch)
+            found = [(log.question, located_columns(scan, at, batch, log.question)) for log in logs]
+            yield batch, [(columns, sums_of(columns, question) if here else None) for question, columns in found]
         at += len(batch)
 
 
@@ -262,10 +308,10 @@ def bound_sums(
     return streamed_interval([streamed], rule, split)
 
 
-def refuse_unstreamed(question: Question, rule: RadiusRule) -> None:
+def refuse_unstreamed(question: Question, rule: RadiusRule | None = None) -> None:
     """Raise where something needs all rows at once."""
     facts, what = question.assumptions, ""
-    if rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
+    if rule is not None and rule.approach in (Approach.SELF_NORMALIZED, Approach.BOOTSTRAP):
         what = f"`radius` {rule.name}"
     elif question.knowledge.given:
         what = "What is known of single steps (`knowledge`)"

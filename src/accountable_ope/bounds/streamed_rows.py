@@ -16,7 +16,7 @@ from ..statistics.bellman import BellmanSystem
 from ..statistics.estimates import QColumns
 from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.partial import PartialStatistic
-from ..statistics.streaming import StreamQuestion
+from ..statistics.stream_question import StreamQuestion
 from ..verification.record import DataRecord
 from .ends import ClassEnds, class_ends, single_threaded
 from .evaluation import Evaluation
@@ -60,14 +60,14 @@ class StreamedRows:
     anchor: QColumns | None = None
     chosen: Choice = BEFORE_THE_DATA
 
-    def ends(self, rule: RadiusRule, delta: float) -> ClassEnds:
-        """What the class contributes."""
+    def ends(self, rule: RadiusRule, delta: float, planned: int) -> ClassEnds:
+        """What the class contributes; planned: the number of rows at which it is tightest."""
         asked, statistic = self.question, self.sums.statistic()
         anchored = self.anchor is not None
         member = class_member(self.problem, asked.kernel, asked.function_class, self.system, statistic, anchored=anchored)
         member = replace(member, examiner=self.examiner, no_cut=self.no_cut, passed=self.passed)
         with single_threaded():
-            return class_ends(member, rule, delta, self.record.rows)
+            return class_ends(member, rule, delta, planned)
 
     @property
     def doubted(self) -> bool:
@@ -77,8 +77,10 @@ class StreamedRows:
         return all_doubted([TestedClass(repr(self.question.function_class), tests.specification, tests.norm)], 0.0)
 
 
-def streamed_interval(classes: Sequence[StreamedRows], rule: RadiusRule, split: DeltaSplit) -> Interval:
-    """The hull of classes of one log."""
+def streamed_interval(
+    classes: Sequence[StreamedRows], rule: RadiusRule, split: DeltaSplit, *, planned: int | None = None
+) -> Interval:
+    """The hull of classes of one log; planned: for rows that grow, fixed before them."""
     first = classes[0]
     problem, asked, rows = first.problem, first.question, first.record.rows
     evaluation = Evaluation(
@@ -90,7 +92,8 @@ def streamed_interval(classes: Sequence[StreamedRows], rule: RadiusRule, split: 
         first.anchor,
         first.chosen,
     )
-    setting = evaluation.setting(rows)
+    size = rows if planned is None else planned
+    setting = evaluation.setting(size, growing=planned is not None)
     setting = replace(setting, data=first.record)
-    ends = [each.ends(rule, split.kernel) for each in classes]
+    ends = [each.ends(rule, split.kernel, size) for each in classes]
     return replace(evaluation.interval(ends, rule, split, setting), count=rows)

@@ -55,7 +55,7 @@ from .options import (
 )
 from .output import Meter, check_places, exit_code, note, progress, show, within_stage
 from .saying import Said
-from .streaming import check_streamed, stream_log
+from .streaming import Resume, check_resumed, check_streamed, stream_log
 
 WITH_AVERAGE_REWARD = {
     "--reward-range",
@@ -112,6 +112,7 @@ def bound(
         bool,
         Parameter(group=PROBLEM, help="Read the log in parts: a Parquet file, a folder of them or a pattern, of any size."),
     ] = False,
+    resume: Resume = None,
     pointwise: Annotated[
         bool | None,
         Parameter(
@@ -132,7 +133,7 @@ def bound(
     as_json: AsJson = False,
 ) -> int:
     """One row per radius, with guarantee, status and assumptions."""
-    places = {"--report": report, "--certificate": certificate, "--save-choice": first.save_choice}
+    places = {"--report": report, "--certificate": certificate, "--save-choice": first.save_choice, "--resume": resume}
     check_places(places, problem.files(data, first.choice))
     if certificate is not None:
         if certificate.suffix != ".json":
@@ -168,6 +169,12 @@ def bound(
     computing.check(stream=stream, single_precision=choice.single_precision)
     if value_span is not None and not average_reward:
         raise InvalidInput("--value-span goes with --average-reward only.")
+    if resume is not None:
+        check_resumed(resume, stream, radii.names)
+        if computing.scheduler is not None:
+            raise InvalidInput(
+                "--resume does not go with --scheduler: a cluster survives its workers, without a file."
+            )
     if stream:
         asked_for = (
             ("--average-reward", average_reward),
@@ -180,11 +187,11 @@ def bound(
         check_streamed(problem, declared, choice, [name for name, was_given in asked_for if was_given])
         with progress(as_json) as phase, computing.opened(phase) as engine:
             stages = within_stage(phase, "reading in parts")
-            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages, engine)
+            streamed = stream_log(data, (problem, declared, choice), radii, first if unnamed else None, stages, engine, resume)
             phase("checking")
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)
-        show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=[streamed.scan.columns], said=said)
+        show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=streamed.columns, said=said)
         return _finish(streamed.intervals, ruling, certificate)
     repeat = None
     if not average_reward and declared.discount is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,11 @@ from cyclopts import Parameter
 
 from ..bounds.correction import CorrectionStatus
 from ..bounds.correction import correct as correct_q
+from ..bounds.decision import Ruling
+from ..bounds.diagnosis import Diagnosis
 from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
+from ..io.columns import FileColumns
 from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
 from .deciding import DecisionOptions, decision_code
@@ -19,6 +23,7 @@ from .inputs import read_inputs, read_q
 from .options import OUTPUT, PROBLEM, AsJson, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, check_places, console, note, print_json, progress
 from .saying import Said, print_said
+from .streaming import Resume, Stream, check_resumed, check_streamed_estimate, stream_estimate
 from .text import print_columns, print_correction, print_diagnosis
 
 QName = Annotated[
@@ -36,14 +41,27 @@ def diagnose(
     declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
     radius: RadiusOptions = RadiusOptions(),
+    stream: Stream = False,
+    resume: Resume = None,
     decision: DecisionOptions = DecisionOptions(),
     output: PlotOptions = PlotOptions(),
 ) -> int:
     """Verdict, interval and where the estimate is wrong."""
-    output.check(problem.files(data, q))
+    output.check(problem.files(data, q), {"--resume": resume})
     choice.check(declared.misfit_norm)
     decision.check()
+    if resume is not None:
+        check_resumed(resume, stream, [radius.radius])
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
+    if stream:
+        options = (problem, declared, choice)
+        check_streamed_estimate(q, options)
+        assert q is not None
+        with progress(output.as_json) as phase:
+            streamed = stream_estimate(data, q, options, radius, phase("kernel statistic"), resume)
+            ruling = decision.decide(streamed.diagnosis.interval)
+            said = Said.of(streamed.diagnosis.interval, ruling)
+        return _show(streamed.diagnosis, said, streamed.columns, output, ruling)
     inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
@@ -59,15 +77,20 @@ def diagnose(
         )
         ruling = decision.decide(diagnosis.interval)
         said = Said.of(diagnosis.interval, ruling)
+    return _show(diagnosis, said, inputs.columns, output, ruling)
+
+
+def _show(diagnosis: Diagnosis, said: Said, columns: Sequence[FileColumns], output: PlotOptions, ruling: Ruling | None) -> int:
+    """Prints and draws; the exit code."""
     if output.as_json:
         first = said.document()
         value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
-        print_json(diagnosis_document(diagnosis) | value | first | columns_document(inputs.columns))
+        print_json(diagnosis_document(diagnosis) | value | first | columns_document(columns))
     else:
         print_diagnosis(console(), diagnosis)
         console().print()
         print_said(console(), said)
-        print_columns(console(), inputs.columns)
+        print_columns(console(), columns)
     output.draw(lambda: witness_figure(diagnosis))
     return 0 if ruling is None else decision_code(ruling)
 

@@ -183,8 +183,7 @@ def check_policy(
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
     """The estimate to diagnose: `module:function`, or the columns q and next_q, and q of the start file."""
     if name is not None:
-        estimate = _named(name, "--q")
-        return _guarded(estimate, f"--q {name}") if callable(estimate) else estimate
+        return named_q(name)
     starts = inputs.start_file
     columns = []
     for values, what in (
@@ -196,6 +195,12 @@ def read_q(name: str | None, inputs: Inputs) -> AnyQ:
             raise InvalidFile(f"There is no column {what}: give the estimate as columns, or --q module:function.")
         columns.append(values)
     return QColumns(*columns)
+
+
+def named_q(name: str) -> AnyQ:
+    """The estimate `module:function`."""
+    estimate = _named(name, "--q")
+    return _guarded(estimate, f"--q {name}") if callable(estimate) else estimate
 
 
 def _named(name: str, option: str) -> Any:

@@ -41,6 +41,8 @@ class LogFile:
         Columns that its folders name, as `day=3` does, with the value that all of its rows have there.
     left_out : int
         How many rows of the log were left out when it was written, since they had no next state.
+    size : int
+        Its bytes.
     """
 
     name: str
@@ -48,6 +50,7 @@ class LogFile:
     rows: int = 0
     partition: tuple[tuple[str, int | str | None], ...] = ()
     left_out: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +200,8 @@ def _footer(filesystem: Any, file: LogFile) -> tuple[LogFile, pa.Schema]:
             said = (opened.schema_arrow.metadata or {}).get(LEFT_OUT.encode(), b"0").decode()
             if not said.isdecimal():
                 raise InvalidFile(f"{file.name} says in its metadata that {said!r} rows were left out, which is no number.")
-            return replace(file, rows=opened.metadata.num_rows, left_out=int(said)), opened.schema_arrow
+            found = replace(file, rows=opened.metadata.num_rows, left_out=int(said), size=stream.size())
+            return found, opened.schema_arrow
     except InvalidFile:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:  # names of columns may be damaged too

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..io.shelf import Shelf
 from ..kernels.kernel import Kernel
 from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
@@ -83,6 +84,18 @@ class Regression:
     def means(self, columns: FloatArray) -> FloatArray:
         """Zbar (k, m) at rows with these columns."""
         return np.asarray(columns @ self._coefficients)
+
+    def keep(self, shelf: Shelf) -> None:
+        """What the rows taught; the rest is made from the first rows."""
+        shelf.put("gram", self._gram)
+        shelf.put("across", self._across)
+        shelf.put("coefficients", self._coefficients)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self._gram = shelf.floats("gram", *self._gram.shape)
+        self._across = shelf.floats("across", *self._across.shape)
+        self._coefficients = shelf.floats("coefficients", *self._coefficients.shape)
 
 
 class _InnerGram:
@@ -200,6 +213,27 @@ class BoundedWeights:
         if sum(len(each) for each, _ in self._window[1:]) >= WINDOW:
             self._window.pop(0)
         return np.asarray(weights)
+
+    def keep(self, shelf: Shelf) -> None:
+        """What the rows taught."""
+        self._regression.keep(shelf.within("regression"))
+        if self._y is not None:
+            shelf.put("y", self._y)
+        shelf.put("pieces", len(self._window))
+        for index, (columns, offset) in enumerate(self._window):
+            shelf.put(f"columns_{index}", columns)
+            shelf.put(f"offset_{index}", offset)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept, in the same pieces: when one is forgotten depends on their lengths."""
+        self._regression.resume(shelf.within("regression"))
+        width = self._window[0][0].shape[1]
+        self._y = shelf.floats("y", len(self._ridge)) if "y" in shelf else None
+        window = []
+        for index in range(shelf.count("pieces")):
+            offset = shelf.floats(f"offset_{index}", None)
+            window.append((shelf.floats(f"columns_{index}", len(offset), width), offset))
+        self._window = window
 
 
 def bounded_weights(

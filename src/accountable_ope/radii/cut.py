@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..io.shelf import Shelf
 from ..kernels.kernel import Kernel
 from ..programs.envelope import Envelope
 from ..programs.evidence import Evidence
@@ -99,6 +100,14 @@ class Weigher(Protocol):
         """
         ...
 
+    def keep(self, shelf: Shelf) -> None:
+        """What the rows taught, for a run that goes on later."""
+        ...
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept: the next weights are those that would have come, to the last bit."""
+        ...
+
 
 class CutRun:
     """The weights of all rows after the first ones, which come in order and in pieces of any size.
@@ -139,6 +148,21 @@ class CutRun:
             done = rows.stop
             found.append(weights)
         return np.concatenate(found) / self.width.bound if found else np.zeros(0)
+
+    def keep(self, shelf: Shelf) -> None:
+        """Where it stands."""
+        shelf.put("left", self._left)
+        shelf.put("at", self._at)
+        shelf.put("block", self._block)
+        self._weigher.keep(shelf.within(self.kind.value))
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self._left = shelf.floats("left", len(self._left))
+        self._at, self._block = shelf.count("at"), shelf.count("block")
+        if not (self.earlier <= self._at <= self._edges[-1] and self._block < len(self._edges)):
+            raise ValueError(f"its cut stands at row {self._at}")
+        self._weigher.resume(shelf.within(self.kind.value))
 
 
 @dataclass(frozen=True, eq=False)

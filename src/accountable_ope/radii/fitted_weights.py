@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..io.shelf import Shelf
 from ..kernels.kernel import Kernel, block
 from ..statistics.bellman import BellmanSystem
 from ..validation import BoolArray, FloatArray
@@ -61,6 +62,15 @@ class KernelFit:
         unreached = vectors[:, values <= REACH * values[-1]]
         return np.asarray(unreached @ (unreached.T @ aim))
 
+    def keep(self, shelf: Shelf) -> None:
+        """What the rows taught; the rest is made from the first rows."""
+        shelf.put("across", self._across)
+        shelf.put("rows", self._rows)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self._across, self._rows = shelf.floats("across", *self._across.shape), shelf.count("rows")
+
 
 class FittedWeights:
     """Weights that a kernel fits, bounded by what the first rows agree on; see `Weigher`."""
@@ -81,6 +91,16 @@ class FittedWeights:
         weights = np.clip(psi @ self._coefficients, -bound, bound)
         self._fit.learn(psi, residuals)
         return np.asarray(weights)
+
+    def keep(self, shelf: Shelf) -> None:
+        """What the rows taught."""
+        self._fit.keep(shelf.within("fit"))
+        shelf.put("coefficients", self._coefficients)
+
+    def resume(self, shelf: Shelf) -> None:
+        """Take over what `keep` kept."""
+        self._fit.resume(shelf.within("fit"))
+        self._coefficients = shelf.floats("coefficients", *self._coefficients.shape)
 
 
 def fitted_weights(system: BellmanSystem, earlier: EarlierRows, fit: KernelFit) -> FittedWeights | None:

@@ -12,7 +12,7 @@ from .statistic import kernel_statistic as kernel_statistic
 from .statistic import kernel_statistics as kernel_statistics
 from .statistic import u_statistic as u_statistic
 from .statistic import v_statistic as v_statistic
-from .streaming import StreamQuestion as StreamQuestion
+from .stream_question import StreamQuestion as StreamQuestion
 from .streaming import partial_statistic as partial_statistic
 from .streaming import stream_statistic as stream_statistic
 from .weighted_chi_square import weighted_chi_square_tail as weighted_chi_square_tail

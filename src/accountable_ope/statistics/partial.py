@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
+from ..io.shelf import Shelf
 from ..kernels.blocks import roundings
 from ..kernels.kernel import distinct_rows, group_sums
 from ..validation import FloatArray
@@ -35,6 +36,8 @@ _STORED = (
     "numbers",
     "names",
 )
+
+_SUMS = _STORED[:6]
 
 REFUSED = "Sums of different questions cannot be added"
 
@@ -220,6 +223,34 @@ class PartialStatistic:
             count=self.count,
             kernel_supremum=self.subject.kernel_supremum,
             kernel_error=self.kernel_error,
+        )
+
+    def keep(self, shelf: Shelf) -> None:
+        """The sums, without what they are of."""
+        for name in _SUMS:
+            shelf.put(name, getattr(self, name))
+        shelf.put("counts", np.array([self.count, self.ended, self.left_out, self.roundings], dtype=np.int64))
+
+    @classmethod
+    def kept(cls, shelf: Shelf, subject: Subject) -> PartialStatistic:
+        """What `keep` kept; `ValueError` where that cannot be."""
+        m, wide = len(subject.objective), len(subject.objective) + 1 + (subject.anchor is not None)
+        count, ended, left_out, roundings = shelf.whole("counts", 4).tolist()
+        if not (0 <= ended <= count >= 2 and roundings >= 0 and left_out >= 0):
+            raise ValueError(f"it has sums of {count} rows, of which {ended} are terminated")
+        labels = shelf.floats("labels", None, None)
+        return cls(
+            subject=subject,
+            labels=labels,
+            projected=shelf.floats("projected", len(labels), m + 2),
+            diag_gram=shelf.floats("diag_gram", m + 2, m + 2),
+            column_squares=shelf.floats("column_squares", m + 2),
+            data_moments=shelf.floats("data_moments", wide, wide),
+            next_moments=shelf.floats("next_moments", wide, wide),
+            count=count,
+            ended=ended,
+            left_out=left_out,
+            roundings=roundings,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -91,11 +91,36 @@ def witness_of(residuals: FloatArray, points: FloatArray, kernel: Kernel, region
     >>> [region.center.tolist() for region in found.regions]
     [[0.0], [9.0]]
     """
-    rows = np.unique(np.linspace(0, len(points) - 1, min(EVALUATED, len(points))).round().astype(np.int64))
-    at = points[rows]
-    sums, weights = kernel_product(kernel, points, np.column_stack([residuals, np.ones(len(points))]), at=at).T
-    values = sums / len(points)
-    contribution = residuals[rows] * values
+    rows = witness_rows(len(points))
+    sums = kernel_product(kernel, points, np.column_stack([residuals, np.ones(len(points))]), at=points[rows])
+    return witness_from(SmoothedRows(rows, points[rows], residuals[rows], sums, len(points)), kernel, regions)
+
+
+def witness_rows(count: int) -> IntArray:
+    """The rows at which a witness is evaluated, of so many."""
+    return np.unique(np.linspace(0, count - 1, min(EVALUATED, count)).round().astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedRows:
+    """Some of `count` rows, with sums over all of them.
+
+    rows, points, residuals: these rows.
+    sums: array (k, 2), sum_i eps_i K(x_i, x) and sum_i K(x_i, x) at each of them.
+    """
+
+    rows: IntArray
+    points: FloatArray
+    residuals: FloatArray
+    sums: FloatArray
+    count: int
+
+
+def witness_from(smoothed: SmoothedRows, kernel: Kernel, regions: int = 3) -> Witness:
+    """The witness from sums that are known."""
+    rows, at, (sums, weights) = smoothed.rows, smoothed.points, smoothed.sums.T
+    values = sums / smoothed.count
+    contribution = smoothed.residuals * values
     total = float(contribution.sum())
     found: list[Region] = []
     free = np.ones(len(rows), dtype=bool)

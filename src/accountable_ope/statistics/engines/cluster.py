@@ -23,7 +23,8 @@ from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import Progress, TileOptions
 from ...validation import FloatArray
 from ..partial import PartialStatistic
-from ..streaming import StreamQuestion, located_statistic
+from ..stream_question import StreamQuestion
+from ..streaming import located_statistic
 from .finite_rank import reduce_pairs
 from .growing import cross_sums
 from .tasks import BRANCHES, Sum, Tasks, levels

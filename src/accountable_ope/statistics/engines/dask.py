@@ -23,7 +23,7 @@ from ...validation import FloatArray, whole
 from ..bellman import BellmanSystem
 from ..partial import PartialStatistic
 from ..statistic import KernelStatistic, kernel_statistics
-from ..streaming import StreamQuestion
+from ..stream_question import StreamQuestion
 from .cluster import cluster_pair_sums, refuse_unseen, row_sum
 from .tasks import Sum
 from .tiles import PairSums

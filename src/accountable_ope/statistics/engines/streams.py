@@ -10,7 +10,7 @@ from ...errors import InvalidInput
 from ...io.scanning import TransitionScan
 from ...kernels.products import Progress
 from ..partial import PartialStatistic
-from ..streaming import StreamQuestion
+from ..stream_question import StreamQuestion
 from .engine import ASKED_FOR, AnyEngine
 from .used import EngineUsed
 
