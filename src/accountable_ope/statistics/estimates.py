@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
+from ..classes.function_class import expected_features
 from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
+from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, float_array, frozen, vector
@@ -135,6 +137,9 @@ def q_expected(q: QFunction, states: FloatArray, policy: Policy, *, finite: bool
     total = np.zeros(len(states))
     if len(states) == 0:
         return total
+    if isinstance(policy, GaussianPolicy) and isinstance(q, LinearQ):
+        means = expected_features(q.features, states, policy) @ q.theta[: q.features.dimension]
+        return np.asarray(means + q.theta[-1] if q.features.intercept else means)
     for actions, weights, index in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the estimate
         if len(taken):
