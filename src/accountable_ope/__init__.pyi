@@ -78,6 +78,7 @@ from .problem.average_reward import AverageReward as AverageReward
 from .problem.gaussian_policy import GaussianPolicy as GaussianPolicy
 from .problem.mixture import EpsilonGreedy as EpsilonGreedy
 from .problem.mixture import MixturePolicy as MixturePolicy
+from .problem.naming import Naming as Naming
 from .problem.policy import DeterministicPolicy as DeterministicPolicy
 from .problem.policy import DiscretePolicy as DiscretePolicy
 from .problem.policy import SampledPolicy as SampledPolicy

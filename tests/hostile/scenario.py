@@ -157,6 +157,8 @@ def _problem(data: Any, mdp: Any, facts: Any, asked: Any) -> None:
     asked.assuming(facts)
     asked.split(0.5)
     data.split(0.5)
+    data.named(aope.Naming(("x", "y=up", "y=down")[: data.states.shape[1]], (), ()))
+    problem.Categories("y", 1, ("up", "down"))
     uniform = aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
     aope.TabulatedPolicy([[0.0], [1.0]], [[0.2, 0.8], [1.0, 0.0]], actions=2)
     aope.DeterministicPolicy(lambda states: -0.5 * states)

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
+from ..problem.naming import UNNAMED
 from ..problem.policy import TabulatedPolicy
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
 from .columns import AT_NEXT, AT_STATE, LEFT_OUT
 from .files import whole_file
+from .names import NAMING, written_naming
 from .reading import StartFile as StartFile
 from .reading import TransitionFile as TransitionFile
 from .reading import load_starts as load_starts
@@ -70,7 +72,10 @@ def save_transitions(
         after = np.full((len(data), len(policy.action_vectors)), 1 / len(policy.action_vectors))  # unused where terminated
         after[~data.terminated] = _probabilities(policy, data.next_states[~data.terminated])
         columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, after)]
-    _write(columns, path, {LEFT_OUT: str(data.left_out)} if data.left_out else None)
+    about = {LEFT_OUT: str(data.left_out)} if data.left_out else {}
+    if data.naming != UNNAMED:
+        about[NAMING] = written_naming(data.naming)
+    _write(columns, path, about)
 
 
 @checked
@@ -126,4 +131,4 @@ def _write(columns: list[tuple[str, ArrayLike]], path: str | os.PathLike[str], a
         else:
             arrays.append(pa.array(array))
     with whole_file(path) as partial:
-        pq.write_table(pa.table(arrays, names=names, metadata=about), partial, compression="zstd")
+        pq.write_table(pa.table(arrays, names=names, metadata=about or None), partial, compression="zstd")

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput, InvalidRow
+from ..problem.naming import Naming
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import BoolArray, FloatArray, IntArray, plural
@@ -256,6 +257,7 @@ def _log(table: Table) -> TransitionFile:
         next_states = states[following.next_row]
     # All rows first: messages then name rows of the file.
     data = Transitions(states, actions, rewards, next_states, ended, labels, table.optional(LOGGED))
+    data = data.named(_naming(table, data))
     live = ~data.terminated  # what stands at the next state of other rows is not used
     given = _policy(table, data, live)
     at_state, at_next = given.at_state, given.at_next
@@ -274,6 +276,18 @@ def _log(table: Table) -> TransitionFile:
     at_state, at_next, q, next_q = (None if each is None else each[kept] for each in (at_state, at_next, q, next_q))
     used = data.rows(kept).having_left_out(int((~kept).sum()))
     return TransitionFile(used, at_state, at_next, q, next_q, table.columns, given.by_action, np.flatnonzero(kept))
+
+
+def _naming(table: Table, data: Transitions) -> Naming:
+    """Names that are saved with the rows, or those of the columns that hold the states."""
+    columns = table.columns.states
+    if len(columns) == data.states.shape[1] and columns != ("state",):
+        return Naming(columns)
+    saved = table.naming
+    try:
+        return data.named(saved).naming
+    except InvalidInput as error:
+        raise InvalidInput(f"Names in its metadata are not those of its rows: {error}") from error
 
 
 def _is_false(flags: NDArray[Any], rows: int) -> BoolArray:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidFile
+from ..problem.naming import UNNAMED, Naming
 from ..validation import BoolArray, FloatArray, IntArray, plural
 from .columns import LEFT_OUT, ColumnNames, FileColumns, did_you_mean, layout, listed
+from .names import NAMING, read_naming
 from .sources import Source, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
@@ -64,6 +66,12 @@ class Table:
         if not said.isdecimal():
             raise InvalidFile(f"{self.name} says in its metadata that {said!r} rows were left out, which is no number.")
         return int(said)
+
+    @property
+    def naming(self) -> Naming:
+        """Names of columns of the states and of actions that were saved with the rows."""
+        said = (self._table.schema.metadata or {}).get(NAMING.encode())
+        return UNNAMED if said is None else read_naming(said, self.name)
 
     @property
     def columns(self) -> FileColumns:

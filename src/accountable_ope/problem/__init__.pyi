@@ -9,6 +9,8 @@ from .contradictions import check_steps as check_steps
 from .gaussian_policy import GaussianPolicy as GaussianPolicy
 from .mixture import EpsilonGreedy as EpsilonGreedy
 from .mixture import MixturePolicy as MixturePolicy
+from .naming import Categories as Categories
+from .naming import Naming as Naming
 from .policy import Branch as Branch
 from .policy import DeterministicPolicy as DeterministicPolicy
 from .policy import DiscretePolicy as DiscretePolicy

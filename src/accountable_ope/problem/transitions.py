@@ -24,6 +24,7 @@ from ..validation import (
     vector,
 )
 from .fingerprint import Fingerprint, fingerprint
+from .naming import UNNAMED, Naming
 from .row_columns import (
     LOGGED,
     action_column,
@@ -197,7 +198,7 @@ class Transitions:
             begins = kept[np.unique(self.episodes, return_index=True)[1]][self.episodes]
             found.__dict__["_headless"] = frozen((self.headless | ~begins)[index])
             found.__dict__["_episode_numbers"] = frozen(self.episode_numbers[index])
-        return found.having_left_out(self.left_out)
+        return found.having_left_out(self.left_out)._called(self)
 
     def paying(self, rewards: FloatArray) -> Transitions:
         """The same rows with other rewards, such as the same ones in other units."""
@@ -236,10 +237,42 @@ class Transitions:
         found.__dict__["_left_out"] = rows
         return found
 
+    @property
+    def naming(self) -> Naming:
+        """What the columns of the state and the actions are called; no bound depends on it."""
+        known: Naming | None = self.__dict__.get("_naming")
+        return UNNAMED if known is None else known
+
+    @checked
+    def named(self, naming: Naming) -> Transitions:
+        """The same rows with names for the columns of the state and for the actions.
+
+        Raises
+        ------
+        InvalidInput
+            Where there are names for other columns or for fewer actions than the rows have.
+        """
+        columns, most = self.states.shape[1], int(self.actions.max()) + 1 if self.finite_actions else 0
+        if naming.states and len(naming.states) != columns:
+            raise InvalidInput(f"`naming` must name every column of the states ({columns}). Got {len(naming.states)} names.")
+        if naming.actions and not self.finite_actions:
+            raise InvalidInput("`naming` has names of actions, but the data have action vectors.")
+        if naming.actions and len(naming.actions) < most:
+            raise InvalidInput(f"`naming` must name every action (index {most - 1} is logged). Got {len(naming.actions)} names.")
+        found = copy(self)
+        found.__dict__["_naming"] = naming
+        return found
+
+    def _called(self, other: Transitions) -> Transitions:
+        """These rows, of the same log as others, with their names."""
+        if other.naming is not UNNAMED:
+            self.__dict__["_naming"] = other.naming
+        return self
+
     def knowing(self, other: Transitions) -> Transitions:
         """These rows, the same ones as others, with what is known of the log that those are from."""
         found = copy(self)
-        known = ("_left_out", "_headless", "_episode_numbers")
+        known = ("_left_out", "_headless", "_episode_numbers", "_naming")
         found.__dict__.update({name: other.__dict__[name] for name in known if name in other.__dict__})
         return found
 
@@ -397,7 +430,7 @@ def first_rows(parts: Sequence[Transitions], n: int) -> Transitions:
 def joined(parts: Sequence[Transitions], labels: Sequence[IntArray] | None, n: int) -> Transitions:
     """The first n rows of parts one after the other; labels: of the episodes of each, None where they are not known."""
     recorded = [part.behavior_probability for part in parts if part.behavior_probability is not None]
-    return Transitions(
+    whole = Transitions(
         np.concatenate([part.states for part in parts])[:n],
         np.concatenate([part.actions for part in parts])[:n],
         np.concatenate([part.rewards for part in parts])[:n],
@@ -406,3 +439,4 @@ def joined(parts: Sequence[Transitions], labels: Sequence[IntArray] | None, n: i
         None if labels is None else np.concatenate(labels)[:n],
         np.concatenate(recorded)[:n] if len(recorded) == len(parts) else None,
     )
+    return whole._called(parts[0]) if all(part.naming == parts[0].naming for part in parts) else whole
