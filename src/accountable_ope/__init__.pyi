@@ -1,6 +1,7 @@
 # The public names, in one place: `lazy.attach` reads this file, and so do type checkers.
 
 # rooms
+from . import adapters as adapters
 from . import baselines as baselines
 from . import bounds as bounds
 from . import classes as classes

@@ -139,7 +139,7 @@ def test_the_density_is_that_of_a_normal():
 
 
 def test_what_has_no_closed_form_is_told_to_draw():
-    data, starts, facts, _, _, _ = planted(60, 0)
+    data, starts, facts, _, _, _ = planted(150, 0)
     problem = aope.Problem(data, starts, POLICY, facts)
     neural = aope.NeuralFeatures((np.ones((3, 4)),), (np.zeros(3),), np.ones(3))
     for space in (neural, aope.KernelSections(aope.Laplace(1.0), landmarks=20)):

@@ -137,7 +137,7 @@ def diagnose(
 
     Parameters
     ----------
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, fitted regressor with `predict`, or QColumns
         The estimate. It may have been fitted on the same data: the event behind the guarantee is about the true Q alone.
     problem : Problem
         The question. The norm bound of its assumptions is on the true Q minus the estimate.

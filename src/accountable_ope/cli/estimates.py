@@ -23,7 +23,7 @@ from .text import print_columns, print_correction, print_diagnosis
 
 QName = Annotated[
     str | None,
-    Parameter(group=PROBLEM, help="module:function of the estimate Q(states, actions). Default: columns q and next_q."),
+    Parameter(group=PROBLEM, help="Estimate Q(states, actions): module:function or model.onnx. Default: columns q and next_q."),
 ]
 
 

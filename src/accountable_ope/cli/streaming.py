@@ -19,7 +19,8 @@ from ..kernels.bandwidths import narrowed
 from ..kernels.products import part_of
 from ..problem.problem import Question
 from ..statistics.streaming import StreamQuestion
-from .inputs import named_policy, read_starts
+from .inputs import read_starts
+from .named import named_policy
 from .options import ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, given
 from .output import note
 
@@ -86,7 +87,7 @@ def stream_log(
     assert problem.starts is not None and problem.policy is not None
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
     starts = read_starts(problem.starts, problem)
-    policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
+    policy = named_policy(problem.policy, next(iter(scan)), problem)
     question = Question(starts.starts, policy, declared.assumptions())
     names = radii.names
     if first is not None:

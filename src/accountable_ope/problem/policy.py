@@ -369,11 +369,11 @@ def _refuse_no_distribution(weights: FloatArray, states: FloatArray) -> None:
         row = int(np.argmax(wrong))
         raise InvalidInput(
             f"`policy probabilities` must sum to one in every row. Row {row} sums to {sums[row]:.6g}: at the state "
-            f"{_shown(states[row])} the policy answered {_shown(weights[row])}."
+            f"{shown_numbers(states[row])} the policy answered {shown_numbers(weights[row])}."
         )
 
 
-def _shown(values: FloatArray) -> str:
+def shown_numbers(values: FloatArray) -> str:
     """A few numbers in a sentence."""
     more = ", ..." if len(values) > MOST_SHOWN else ""
     return f"[{', '.join(f'{each:.4g}' for each in values[:MOST_SHOWN])}{more}]"

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..adapters.sklearn_models import Regressor, RegressorQ
 from ..arguments import checked
 from ..classes.function_class import expected_features
 from ..classes.linear_q import LinearQ
@@ -60,7 +61,7 @@ class QColumns:
         return f"QColumns({len(self.at_data)} rows, {len(self.at_start)} start states)"
 
 
-AnyQ = QFunction | ValuePredictor | QColumns
+AnyQ = QFunction | ValuePredictor | Regressor | QColumns
 
 
 @checked
@@ -69,7 +70,7 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
 
     Parameters
     ----------
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, regressor, or QColumns
     experience : Experience
     reference : float
         A constant from which values are counted.
@@ -105,7 +106,8 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
         return QColumns(q.at_data - reference, q.at_next - reference, q.at_start - reference) if reference else q
     # A constant coefficient is the place to subtract from: sums with a large one have fewer digits.
     exact = isinstance(q, LinearQ) and q.features.intercept
-    function, live = as_function(q.minus(reference) if exact and isinstance(q, LinearQ) and reference else q), experience.live
+    counted = q.minus(reference) if exact and isinstance(q, LinearQ) and reference else q
+    function, live = as_function(counted, policy.action_vectors), experience.live
     rest = 0.0 if exact else reference
     at_next = np.zeros(len(data))
     at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
@@ -113,15 +115,20 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
     return QColumns(q_at(function, data.states, data.actions) - rest, at_next - rest, starting - rest)
 
 
-def as_function(q: AnyQ) -> QFunction:
-    """The estimate as a function of states and actions."""
+def as_function(q: AnyQ, action_vectors: FloatArray | None = None) -> QFunction:
+    """The estimate as a function of states and actions; action_vectors: what a regressor takes for indices."""
     if isinstance(q, QColumns):
         raise InvalidInput("This estimate is known at the rows only: it was given as columns.")
     if callable(q):
         return q
     if isinstance(q, ValuePredictor):
         return q.predict_value
-    raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
+    if isinstance(q, Regressor):
+        return RegressorQ(q, action_vectors)
+    raise InvalidInput(
+        "`q` must be callable (states, actions) -> values, have `predict_value`, or be a fitted regressor with `predict`. "
+        f"Got {type(q).__name__}."
+    )
 
 
 def q_at(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
