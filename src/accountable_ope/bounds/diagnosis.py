@@ -22,8 +22,11 @@ from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
 from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
+from .explanation import Explanation, explanation
 from .interval import Interval
 from .possible import NO_ROUNDING, Reached, Rounding, possible_residual, reached, rounding_of
+
+NOTHING_SEEN = Explanation((), (), ())
 
 
 class EstimateVerdict(Enum):
@@ -62,6 +65,8 @@ class Diagnosis:
         Its least and largest values, at logged, next and start states.
     rounding : Rounding
         What of its loss may be rounding alone; the radius holds it.
+    explanation : Explanation
+        The witness in the names of the log, and rows to look at.
     """
 
     estimate: float
@@ -73,6 +78,7 @@ class Diagnosis:
     largest_residual: float
     reached: Reached
     rounding: Rounding = NO_ROUNDING
+    explanation: Explanation = NOTHING_SEEN
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
@@ -85,6 +91,7 @@ class Diagnosis:
                 ("estimate of the value", f"{self.estimate:.4g}"),
                 ("kernel Bellman loss", f"{self.loss:.3g}, radius {self.radius.total:.3g} ({self.radius.name})"),
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
+                *(("where it is wrong", sentence) for sentence in self._where_wrong),
             ),
             self.interval.premises,
             (*self.impossible, *self.remarks, *statements(self.interval.doubts)),
@@ -108,6 +115,10 @@ class Diagnosis:
     def remarks(self) -> tuple[Statement, ...]:
         """What the verdict allowed for beside chance: rounding of the estimate, where that is no small part of the radius."""
         return self.rounding.statements(self.radius.total, self.estimate)
+
+    @property
+    def _where_wrong(self) -> tuple[str, ...]:
+        return self.explanation.sentences if self.verdict is EstimateVerdict.REJECTED else ()
 
     @property
     def premises(self) -> tuple[Statement, ...]:
@@ -174,6 +185,8 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
     statistic = interval.certificates[0].statistic
     loss = (statistic.v_loss() if interval.radius.loss is LossKind.V else statistic.u_loss()).a0
     rounding = rounding_of(evaluation)
+    witness = witness_of(system.target, system.points, evaluation.kernel)
+    assert evaluation.anchor is not None
     allowed = allowed_estimate(interval) + rounding.loss
     found = Diagnosis(
         estimate=system.offset,
@@ -181,9 +194,10 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
         radius=replace(interval.radius, level=allowed - interval.radius.rounding),
         verdict=EstimateVerdict.CONSISTENT if loss <= allowed else EstimateVerdict.REJECTED,
         interval=interval,
-        witness=witness_of(system.target, system.points, evaluation.kernel),
+        witness=witness,
         largest_residual=float(np.abs(system.target).max()),
         reached=reached(evaluation),
         rounding=rounding,
+        explanation=explanation(witness, evaluation.problem.data, evaluation.anchor, evaluation.problem.assumptions.discount),
     )
     return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found

@@ -62,9 +62,9 @@ def diagnose(
     if output.as_json:
         first = said.document()
         value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
-        print_json(diagnosis_document(diagnosis) | value | first | columns_document(inputs.columns))
+        print_json(diagnosis_document(diagnosis, inputs.file.row) | value | first | columns_document(inputs.columns))
     else:
-        print_diagnosis(console(), diagnosis)
+        print_diagnosis(console(), diagnosis, inputs.file.row)
         console().print()
         print_said(console(), said)
         print_columns(console(), inputs.columns)

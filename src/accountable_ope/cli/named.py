@@ -61,8 +61,9 @@ def _rule(rule: str, data: Transitions, action_values: str | None) -> Policy:
         vectors = declared_vectors(action_values, _count(data, action_values))
         return rule_policy(rule, data.naming, vectors)
     except InvalidInput as error:
-        if rule.isidentifier():  # neither a rule nor the name of a function
-            raise InvalidInput(f"--policy: {error} A function is named by module:function, such as policies:{rule}.") from error
+        if rule.isidentifier():  # neither the name of an action nor that of a function
+            forms = 'module:function, policy.onnx, or a rule such as "A if column > 2 else B"'
+            raise InvalidInput(f"--policy must be {forms}. {error}") from error
         raise InvalidInput(f"--policy: {error}") from error
 
 
