@@ -55,7 +55,7 @@ def sklearn_policy(classifier: Any, actions: ArrayLike | int | None = None, nami
     >>> from accountable_ope.adapters import sklearn_policy
     >>> fitted = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> [branch.weights.round(2).tolist() for branch in sklearn_policy(fitted).branches(np.array([[0.0], [3.0]]))]
-    [[0.84, 0.16], [0.16, 0.84]]
+    [[0.81, 0.19], [0.19, 0.81]]
     """
     name = type(classifier).__name__
     if isinstance(classifier, type) or not callable(getattr(classifier, "predict_proba", None)):

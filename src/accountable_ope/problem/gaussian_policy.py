@@ -48,7 +48,7 @@ class GaussianPolicy:
     >>> from accountable_ope.classes import expected_features
     >>> policy = GaussianPolicy(lambda states: -0.5 * states, covariance=0.04)
     >>> expected_features(RandomFourier(3), np.array([[2.0]]), policy).round(4)
-    array([[-0.0764, -0.5516, -0.5451]])
+    array([[-0.2854,  0.4999, -0.2306]])
     """
 
     mean: Callable[[FloatArray], ArrayLike]
