@@ -124,3 +124,19 @@ def test_no_result_replaces_a_model(folder):
     done = aope_command("correct", "log.parquet", *COMMON, "--policy", RULE, "--q", "q.onnx", "--output", "q.onnx", cwd=folder)
     assert done.returncode == 2
     assert (folder / "q.onnx").read_bytes() == content
+
+
+def test_normal_actions_are_bounded_and_checked(tmp_path):
+    rng = np.random.default_rng(0)
+    states, actions = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 1))
+    rewards = 0.5 + 0.4 * np.tanh(states[:, 0] * actions[:, 0])
+    log = aope.Transitions(states, actions, rewards, rng.uniform(-1, 1, (300, 1)), episodes=np.arange(300))
+    aope.save_transitions(log, tmp_path / "log.parquet")
+    code = "import accountable_ope as aope\n\npolicy = aope.GaussianPolicy(lambda states: -0.5 * states, 0.1)\n"
+    (tmp_path / "normal_policies.py").write_text(code)
+    common = ("log.parquet", "--policy", "normal_policies:policy", "--discount", 0.5, "--reward-range", 0, 1)
+    assert aope_command("check", *common, cwd=tmp_path).returncode == 0
+    done = aope_command("bound", *common, "--norm-bound", 5, "--features", 20, "--bandwidth", 1, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    refused = aope_command("bound", *common, cwd=tmp_path)
+    assert refused.returncode == 2 and "policy.sampled" in refused.stderr

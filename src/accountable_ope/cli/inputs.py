@@ -15,6 +15,7 @@ from ..io.reading import StartFile, TransitionFile, read_start_file, read_transi
 from ..problem.assumptions import Assumptions
 from ..problem.changed_units import changed_units_sentences
 from ..problem.first_look import first_look, refuse_other_units
+from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.policy import Policy, TabulatedPolicy
 from ..problem.problem import Experience, Problem
 from ..problem.row_columns import LOGGED
@@ -155,6 +156,9 @@ def check_policy(
     else:
         Problem(data, first, policy, assumptions)
     for states in (data.next_states[live], first.states):
+        if isinstance(policy, GaussianPolicy):
+            policy.means(states)
+            continue
         for _ in policy.branches(states) if len(states) else ():
             pass  # asked everywhere, as a bound would
     return first_look(data, first, policy, names=file.columns.states)
