@@ -19,6 +19,7 @@ settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile("same")
 
 SLOW = (
+    "adapters/test_frameworks.py::test_continuous_actors",
     "baselines/test_bounds.py::test_half_of_the_goal",
     "baselines/test_bounds.py::test_the_threshold",
     "baselines/test_doubly_robust.py::test_intervals_cover",
@@ -97,6 +98,8 @@ SLOW = (
     "laboratory/test_coverage_command.py",
     "laboratory/test_families.py",
     "laboratory/test_trials.py",
+    "problem/test_gaussian_policy.py::test_a_whole_rkhs",
+    "problem/test_gaussian_policy.py::test_an_interval_holds",
     "programs/test_extreme.py::test_barely_feasible",
     "programs/test_pointwise.py::test_a_hundred_thousand",
     "programs/test_pointwise.py::test_a_solver_that_is_stopped",

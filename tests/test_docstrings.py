@@ -158,8 +158,8 @@ def run_examples(module: ModuleType) -> None:
 
 
 def test_what_is_public_is_found():
-    rooms = "baselines bounds classes defaults statistics.engines environments fitting io kernels laboratory problem programs"
-    rooms += " radii statistics verification"
+    rooms = "adapters baselines bounds classes defaults statistics.engines environments fitting io kernels laboratory problem"
+    rooms += " programs radii statistics verification"
     assert [room.__name__.removeprefix("accountable_ope.") for room in ROOMS] == rooms.split()
     wanted = {"bounds.value.bound_value", "errors.InvalidInput", "laboratory.families.family_named", "radii.LADDER"}
     assert {f"accountable_ope.{name}" for name in wanted} <= PUBLIC.keys()

@@ -1,6 +1,7 @@
 # The public names, in one place: `lazy.attach` reads this file, and so do type checkers.
 
 # rooms
+from . import adapters as adapters
 from . import baselines as baselines
 from . import bounds as bounds
 from . import classes as classes
@@ -80,6 +81,9 @@ from .kernels.random_features import RandomFeatureKernel as RandomFeatureKernel
 from .problem.assumptions import Assumptions as Assumptions
 from .problem.assumptions import RelativeNorm as RelativeNorm
 from .problem.average_reward import AverageReward as AverageReward
+from .problem.gaussian_policy import GaussianPolicy as GaussianPolicy
+from .problem.mixture import EpsilonGreedy as EpsilonGreedy
+from .problem.mixture import MixturePolicy as MixturePolicy
 from .problem.naming import Naming as Naming
 from .problem.policy import DeterministicPolicy as DeterministicPolicy
 from .problem.policy import DiscretePolicy as DiscretePolicy
@@ -87,6 +91,7 @@ from .problem.policy import SampledPolicy as SampledPolicy
 from .problem.policy import TabulatedPolicy as TabulatedPolicy
 from .problem.problem import Problem as Problem
 from .problem.problem import Question as Question
+from .problem.softmax_policy import SoftmaxPolicy as SoftmaxPolicy
 from .problem.statements import Guarantee as Guarantee
 from .problem.statements import Statement as Statement
 from .problem.statements import Status as Status

@@ -44,6 +44,7 @@ WORDS = {
     "Kernel": "a kernel, such as aope.Gaussian(0.5)",
     "Policy": "of type Policy; wrap a function: aope.DiscretePolicy(function, actions=...)",
     "Problem": "a Problem: aope.Problem(data, starts, policy, assumptions)",
+    "Regressor": "a fitted regressor with `predict`",
     "Transitions": "of type Transitions; make them from arrays, or by aope.from_dataframe(frame) or aope.load_transitions(file)",
     "Question": "a Question: aope.Question(starts, policy, assumptions), or problem.question",
     "ValuePredictor": "an object with `predict_value`",

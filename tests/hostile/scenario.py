@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import accountable_ope as aope
 from accountable_ope import (
+    adapters,
     baselines,
     bounds,
     classes,
@@ -34,6 +35,7 @@ from accountable_ope.statistics import engines
 
 ROOMS = (
     aope,
+    adapters,
     baselines,
     bounds,
     classes,
@@ -57,6 +59,8 @@ NOT_CALLED = {
     "accountable_ope.fitting.neural.select_neural_features": "needs torch, and seconds",
     "accountable_ope.fitting.neural.NeuralSelection": "made by select_neural_features",
     "accountable_ope.fitting.training.NeuralTraining": "made by train_neural_features",
+    "accountable_ope.adapters.stable_baselines.sb3_policy": "needs Stable-Baselines3, and seconds",
+    "accountable_ope.adapters.torch_modules.torch_policy": "needs torch, and seconds",
     "accountable_ope.io.minari.load_minari": "needs Minari",
     "accountable_ope.io.minari.save_minari": "needs Minari",
     "accountable_ope.io.recording.record_episodes": "needs Gymnasium; see tests/io/test_recording.py",
@@ -140,6 +144,7 @@ def play(folder: Path) -> None:
     _statistics(asked, phi, kernel, tiles)
     _programs(asked, phi, kernel)
     _files(folder, data, mdp)
+    _adapters(folder)
     _environments(rng)
     _fitting(data, mdp, kernel)
     _baselines(data, mdp)
@@ -167,6 +172,10 @@ def _problem(data: Any, mdp: Any, facts: Any, asked: Any) -> None:
     aope.TabulatedPolicy([[0.0], [1.0]], [[0.2, 0.8], [1.0, 0.0]], actions=2)
     aope.DeterministicPolicy(lambda states: -0.5 * states)
     aope.SampledPolicy(lambda states, generator: generator.normal(size=(len(states), 1)), draws=2)
+    aope.GaussianPolicy(lambda states: -0.5 * states, covariance=0.1).sampled(draws=2)
+    aope.EpsilonGreedy(uniform, 0.1)
+    aope.MixturePolicy([uniform, uniform], [0.5, 0.5])
+    aope.SoftmaxPolicy(lambda states, actions: states[:, 0] * actions, actions=2, temperature=1.0)
     next(iter(uniform.branches(np.zeros((1, 1)))))
     problem.Branch(np.zeros((1, 1)), np.ones(1), 0)
     problem.check_data(data, facts)
@@ -369,6 +378,34 @@ def _files(folder: Path, data: Any, mdp: Any) -> None:
         observations=np.zeros((3, 1)), actions=np.zeros((3, 1), int), rewards=np.zeros((3, 1)), terminated=True
     )
     aope.from_d3rlpy(SimpleNamespace(episodes=[seen]))
+
+
+class Fitted:
+    """A model in the manner of other libraries."""
+
+    classes_ = np.arange(2)
+
+    def predict_proba(self, rows: Any) -> Any:
+        return np.full((len(rows), 2), 0.5)
+
+    def predict(self, rows: Any) -> Any:
+        return np.zeros(len(rows))
+
+
+def _adapters(folder: Path) -> None:
+    model = adapters.sklearn_q(Fitted(), actions=2).model
+    adapters.RegressorQ(model, np.eye(2))
+    adapters.sklearn_policy(Fitted(), actions=2, naming=aope.Naming())
+    adapters.d3rlpy_policy(Fitted(), actions=2)
+    adapters.rule_policy("1 if state_0 > 2 else 0", aope.Naming(), actions=2)
+    with contextlib.suppress(ImportError):
+        import onnx_files
+
+        adapters.onnx_policy(onnx_files.linear(folder / "policy.onnx", np.eye(2)), "logits", 2, aope.Naming())
+        q = adapters.onnx_q(onnx_files.linear(folder / "q.onnx", np.eye(2), output="q"), 2)
+        adapters.OnnxQ(q.model, np.eye(2))
+    bounds.Explanation((), (), ())
+    bounds.SeenRow(0, (0.0,), 1, 0.5, (1.0,), 2.0, 1.0, -0.5, "state_0 0, action 1")
 
 
 def _environments(rng: np.random.Generator) -> None:

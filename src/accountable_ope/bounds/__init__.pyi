@@ -23,6 +23,8 @@ from .diagnosis import EstimateVerdict as EstimateVerdict
 from .diagnosis import diagnose as diagnose
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .explanation import Explanation as Explanation
+from .explanation import SeenRow as SeenRow
 from .findings import Curve as Curve
 from .findings import Flip as Flip
 from .findings import FlipOutcome as FlipOutcome

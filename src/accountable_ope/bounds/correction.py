@@ -71,7 +71,7 @@ class Correction:
         Why the corrected value may lie outside the interval.
     doubts : tuple of Statement
         Where the corrected Q leaves the values that are possible.
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, fitted regressor, or QColumns
         The estimate.
     features : FeatureMap or None
         None where they are known at the rows only.
@@ -129,7 +129,7 @@ class Correction:
 
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
         """The corrected Q."""
-        return np.asarray(q_at(as_function(self.q), states, actions) + self.change(states, actions))
+        return np.asarray(q_at(as_function(self.q, self.change.action_vectors), states, actions) + self.change(states, actions))
 
     predict_value = __call__
 
@@ -145,7 +145,7 @@ class CorrectedQ:
 
     Parameters
     ----------
-    q : callable or object with `predict_value`
+    q : callable, object with `predict_value`, or fitted regressor
         The estimate.
     change : LinearQ
         As read by `load_linear_q`.
@@ -164,7 +164,7 @@ class CorrectedQ:
     change: LinearQ
 
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
-        return np.asarray(q_at(as_function(self.q), states, actions) + self.change(states, actions))
+        return np.asarray(q_at(as_function(self.q, self.change.action_vectors), states, actions) + self.change(states, actions))
 
     predict_value = __call__
 
@@ -186,7 +186,7 @@ def correct(
 
     Parameters
     ----------
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, fitted regressor, or QColumns
         The estimate.
     problem : Problem
         The question.

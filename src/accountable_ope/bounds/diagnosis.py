@@ -22,8 +22,11 @@ from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
 from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
+from .explanation import Explanation, SeenRows, explanation
 from .interval import Interval
 from .possible import NO_ROUNDING, Reached, Rounding, possible_residual, reached, rounding_of
+
+NOTHING_SEEN = Explanation((), (), ())
 
 
 class EstimateVerdict(Enum):
@@ -62,6 +65,8 @@ class Diagnosis:
         Its least and largest values, at logged, next and start states.
     rounding : Rounding
         What of its loss may be rounding alone; the radius holds it.
+    explanation : Explanation
+        The witness in the names of the log, and rows to look at.
     """
 
     estimate: float
@@ -73,6 +78,7 @@ class Diagnosis:
     largest_residual: float
     reached: Reached
     rounding: Rounding = NO_ROUNDING
+    explanation: Explanation = NOTHING_SEEN
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict.name}, estimate {self.estimate:.4g}, loss {self.loss:.3g}, {self.interval!r})"
@@ -85,6 +91,7 @@ class Diagnosis:
                 ("estimate of the value", f"{self.estimate:.4g}"),
                 ("kernel Bellman loss", f"{self.loss:.3g}, radius {self.radius.total:.3g} ({self.radius.name})"),
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
+                *(("where it is wrong", sentence) for sentence in self._where_wrong),
             ),
             self.interval.premises,
             (*self.impossible, *self.remarks, *statements(self.interval.doubts)),
@@ -108,6 +115,10 @@ class Diagnosis:
     def remarks(self) -> tuple[Statement, ...]:
         """What the verdict allowed for beside chance: rounding of the estimate, where that is no small part of the radius."""
         return self.rounding.statements(self.radius.total, self.estimate)
+
+    @property
+    def _where_wrong(self) -> tuple[str, ...]:
+        return self.explanation.sentences if self.verdict is EstimateVerdict.REJECTED else ()
 
     @property
     def premises(self) -> tuple[Statement, ...]:
@@ -137,7 +148,7 @@ def diagnose(
 
     Parameters
     ----------
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, fitted regressor with `predict`, or QColumns
         The estimate. It may have been fitted on the same data: the event behind the guarantee is about the true Q alone.
     problem : Problem
         The question. The norm bound of its assumptions is on the true Q minus the estimate.
@@ -169,13 +180,16 @@ def diagnose(
 
 def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis:
     """The diagnosis of the Q at which an evaluation is anchored."""
-    system = evaluation.systems[0]
+    system, problem = evaluation.systems[0], evaluation.problem
+    witness = witness_of(system.target, system.points, evaluation.kernel)
+    assert evaluation.anchor is not None
     seen = EstimateSeen(
         estimate=system.offset,
-        witness=witness_of(system.target, system.points, evaluation.kernel),
+        witness=witness,
         largest_residual=float(np.abs(system.target).max()),
         reached=reached(evaluation),
         rounding=rounding_of(evaluation),
+        explanation=explanation(witness, SeenRows(problem.data, evaluation.anchor), problem.assumptions.discount),
     )
     return diagnosed(evaluation.bound(radius, delta), seen)
 
@@ -189,6 +203,7 @@ class EstimateSeen:
     largest_residual: float
     reached: Reached
     rounding: Rounding
+    explanation: Explanation
 
 
 def diagnosed(interval: Interval, seen: EstimateSeen) -> Diagnosis:
@@ -206,5 +221,6 @@ def diagnosed(interval: Interval, seen: EstimateSeen) -> Diagnosis:
         largest_residual=seen.largest_residual,
         reached=seen.reached,
         rounding=seen.rounding,
+        explanation=seen.explanation,
     )
     return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found

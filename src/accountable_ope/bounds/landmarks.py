@@ -6,15 +6,18 @@ Both look at points (s, a) alone, never at a reward or a next state.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from ..classes.blurred import BlurredKernel
 from ..classes.function_class import Columns
 from ..fitting.selection import median_bandwidth
 from ..kernels.kernel import Gaussian, Kernel, Tabular, block, distinct_rows
-from ..problem.policy import Policy, at_start
+from ..problem.gaussian_policy import GaussianPolicy
+from ..problem.policy import Branch, Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray
 
@@ -83,16 +86,23 @@ class Landmarks:
         out, total = np.empty((len(states), self.dimension)), np.empty(len(states))
         if len(states) == 0:
             return out, total
-        branches = list(policy.branches(states))
+        if isinstance(policy, GaussianPolicy):
+            branches, entries = [Branch(policy.means(states), np.ones(len(states)))], self._over_normal(policy)
+        else:
+            branches, entries = list(policy.branches(states)), partial(block, self.kernel)
         for begin in range(0, len(states), ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
             sums = np.zeros((len(states[rows]), len(self.points)))
             for actions, weights, _ in branches:
-                sums += weights[rows, None] * block(
-                    self.kernel, np.concatenate([states[rows], actions[rows]], axis=1), self.points
-                )
+                sums += weights[rows, None] * entries(np.concatenate([states[rows], actions[rows]], axis=1), self.points)
             out[rows], total[rows] = sums @ self.rotation, sums.sum(axis=1)
         return out, total
+
+    def _over_normal(self, policy: GaussianPolicy) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """The kernel averaged over normal actions of the left points."""
+        columns = self.points.shape[1]
+        blurred = BlurredKernel.of(self.kernel, policy.covariance, columns - len(policy.covariance), columns)
+        return partial(blurred.block, normal=1)
 
 
 def default_kernel(experience: Experience, most: int) -> Kernel:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import InvalidInput
@@ -20,17 +22,21 @@ from ..kernels.products import Progress
 from ..problem.transitions import Transitions
 from ..radii.accounting import split_delta
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
-from ..statistics.estimates import AnyQ
+from ..statistics.estimates import AnyQ, QColumns
 from ..statistics.smoothing import smoothed
 from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns
 from ..statistics.witness import SmoothedRows, witness_from, witness_rows
 from ..validation import FloatArray, probability_level
 from .diagnosis import Diagnosis, EstimateSeen, diagnosed
+from .explanation import SeenRows, explanation
 from .possible import Reached, rounding_at
 from .stream_state import StreamState
 from .streamed import MEMORY, pass_over, refuse_unstreamed
 from .streamed_rows import StreamedRows, streamed_interval
+
+COLUMNS = ("states", "actions", "rewards", "next_states", "terminated")
+"""What is kept of the rows of the witness."""
 
 
 @checked
@@ -112,6 +118,8 @@ class EstimateWatch:
         self._rows = witness_rows(count)
         self._points: list[FloatArray] = []
         self._residuals: list[FloatArray] = []
+        self._columns: list[tuple[NDArray[Any], ...]] = []
+        self._estimates: list[FloatArray] = []  # Q, and its mean at next states
         self._squares = np.zeros(3)  # of rewards, of Q, and of its mean at next states
         self._ends, self._largest = np.array([np.inf, -np.inf]), 0.0
 
@@ -131,6 +139,8 @@ class EstimateWatch:
         some = self._rows[slice(*np.searchsorted(self._rows, [self._at, self._at + len(batch)]))] - self._at
         self._points.append(rows.points[some])
         self._residuals.append(rows.target[some])
+        self._columns.append(tuple(getattr(batch, name)[some] for name in COLUMNS))
+        self._estimates.append(np.column_stack([rows.anchor_here, rows.anchor_after])[some] + self._reference)
         self._at += len(batch)
 
     def keep(self, shelf: Shelf) -> None:
@@ -141,6 +151,10 @@ class EstimateWatch:
         shelf.put("largest", self._largest)
         shelf.put("points", np.concatenate(self._points))
         shelf.put("residuals", np.concatenate(self._residuals))
+        shelf.put("estimates", np.concatenate(self._estimates))
+        for name in COLUMNS:
+            shelf.put(name, self._column(name).astype(np.float64))
+        shelf.put("indices", int(self._column("actions").dtype.kind in "iu"))
 
     def resume(self, shelf: Shelf) -> None:
         """Take over what `keep` kept."""
@@ -148,6 +162,15 @@ class EstimateWatch:
         self._squares, self._ends, self._largest = shelf.floats("squares", 3), shelf.floats("ends", 2), shelf.number("largest")
         some = int(np.searchsorted(self._rows, self._at))
         self._points, self._residuals = [shelf.floats("points", some, None)], [shelf.floats("residuals", some)]
+        self._estimates = [shelf.floats("estimates", some, 2)]
+        states, vectors = shelf.floats("states", some, None), not shelf.count("indices")
+        actions = shelf.floats("actions", some, None) if vectors else shelf.floats("actions", some).astype(np.int64)
+        after = shelf.floats("next_states", some, states.shape[1])
+        self._columns = [(states, actions, shelf.floats("rewards", some), after, shelf.floats("terminated", some) > 0)]
+
+    def _column(self, name: str) -> NDArray[Any]:
+        """Of the rows of the witness."""
+        return np.concatenate([part[COLUMNS.index(name)] for part in self._columns])
 
     def seen(self, rows: StreamedRows) -> EstimateSeen:
         """What there is to say of the estimate; rows: what the pass left behind."""
@@ -158,13 +181,18 @@ class EstimateWatch:
         rewards, here, after = np.sqrt(self._squares / self._count).tolist()
         assert isinstance(kernel, LabeledRank)
         sums = smoothed(rows.sums, kernel, points, np.eye(rows.sums.projected.shape[1])[:, -2:])  # of v and of 1
+        witness = witness_from(SmoothedRows(self._rows, points, residuals, sums, self._count), kernel)
+        here_and_after = np.concatenate(self._estimates)
+        data = Transitions(*(self._column(name) for name in COLUMNS)).named(rows.problem.data.naming)
+        estimate = QColumns(here_and_after[:, 0], here_and_after[:, 1], at_start)
         return EstimateSeen(
             estimate=rows.system.offset,
-            witness=witness_from(SmoothedRows(self._rows, points, residuals, sums, self._count), kernel),
+            witness=witness,
             largest_residual=self._largest,
             reached=Reached(
                 float(min(self._ends[0], at_start.min())),
                 float(max(self._ends[1], at_start.max())),
             ),
             rounding=rounding_at(rewards + here + discount * after, rows.sums.statistic().kappa),
+            explanation=explanation(witness, SeenRows(data, estimate, self._rows), discount),
         )

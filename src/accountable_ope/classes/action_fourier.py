@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, frozen, matrix, positive, vector, whole
+from .features import damping
 
 
 @checked
@@ -84,8 +85,7 @@ class ActionFourier:
         wanted = d + (0 if self.actions is None else self.actions.shape[1])
         if points.shape[1] != wanted:
             raise InvalidInput(f"ActionFourier takes {wanted}-d points (s, a). Got {points.shape[1]}-d ones.")
-        generator = np.random.default_rng(self.seed)
-        w, b = generator.normal(size=(self.cosines, d)), generator.uniform(0.0, 2 * np.pi, self.cosines)
+        w, b = self._frequencies()
         cosines = np.cos((points[:, :d] / self.bandwidths) @ w.T + b) / sqrt(self.cosines)
         if self.actions is None:
             return cosines
@@ -94,3 +94,14 @@ class ActionFourier:
         out = np.zeros((len(points), len(self.actions), self.cosines))
         out[np.arange(len(points)), taken] = cosines
         return out.reshape(len(points), -1)
+
+    def normal_means(self, points: FloatArray, covariance: FloatArray) -> FloatArray:
+        """As those of `RandomFourier`, where points are taken as a whole."""
+        if self.actions is not None:
+            raise InvalidInput("ActionFourier has features for every action apart: normal actions are none of them.")
+        return self(points) * damping(self._frequencies()[0] / self.bandwidths, covariance)
+
+    def _frequencies(self) -> tuple[FloatArray, FloatArray]:
+        generator = np.random.default_rng(self.seed)
+        w = generator.normal(size=(self.cosines, len(self.bandwidths)))
+        return w, generator.uniform(0.0, 2 * np.pi, self.cosines)

@@ -57,6 +57,15 @@ class SmoothFeatures(Protocol):
 
 
 @runtime_checkable
+class NormalMeans(Protocol):
+    """A feature map that knows its means over normal actions."""
+
+    def normal_means(self, points: FloatArray, covariance: FloatArray) -> FloatArray:
+        """E phi(x + e), e ~ N(0, C) in the last columns of a point, as (n, dimension); C is (k, k)."""
+        ...
+
+
+@runtime_checkable
 class ListedFeatures(Protocol):
     """One-hot features over a finite list of points."""
 
@@ -64,6 +73,12 @@ class ListedFeatures(Protocol):
     def one_hot_points(self) -> FloatArray: ...
 
     def __call__(self, points: FloatArray) -> FloatArray: ...
+
+
+def damping(frequencies: FloatArray, covariance: FloatArray) -> FloatArray:
+    """exp(-w_a'C w_a / 2), the factor by which normal actions damp cos(w'x + b); w_a are the last columns of w."""
+    w = frequencies[:, frequencies.shape[1] - len(covariance) :]
+    return np.asarray(np.exp(-0.5 * np.einsum("ki,ij,kj->k", w, covariance, w)))
 
 
 def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
@@ -135,6 +150,10 @@ class RandomFourier:
         np.cos(out, out=out)
         out /= np.sqrt(self.dimension)
         return out
+
+    def normal_means(self, points: FloatArray, covariance: FloatArray) -> FloatArray:
+        """E cos(w'x + b) is the cosine at the mean, damped by exp(-w_a'C w_a / 2)."""
+        return self(points) * damping(self.frequencies(points.shape[1])[0], covariance)
 
 
 @checked

@@ -11,10 +11,11 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..kernels.blocks import blocks
+from ..problem.gaussian_policy import NO_LIST, GaussianPolicy
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, float_array, refuse_memory
-from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
+from .features import BoundedFeatures, FeatureMap, ListedFeatures, NormalMeans, SmoothFeatures
 
 GRID_NUMBERS = 1_000_000
 """Numbers (points times features) that a grid over the state box may hold."""
@@ -318,12 +319,25 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     total = np.zeros((len(states), features.dimension))
     if len(states) == 0:
         return total
+    if isinstance(policy, GaussianPolicy):
+        return _normal_means(features, states, policy)
     for actions, weights, _ in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the features
         for some in blocks(len(taken)):
             rows = taken[some]
             part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
             total[rows] += weights[rows, None] * part
+    return total
+
+
+def _normal_means(features: FeatureMap, states: FloatArray, policy: GaussianPolicy) -> FloatArray:
+    """In closed form, where the features have one."""
+    if not isinstance(features, NormalMeans):
+        raise InvalidInput(f"{type(features).__name__}: {NO_LIST}")
+    means, total = policy.means(states), np.empty((len(states), features.dimension))
+    for rows in blocks(len(states)):
+        points = np.concatenate([states[rows], means[rows]], axis=1)
+        total[rows] = _shaped(features.normal_means(points, policy.covariance), features, len(points))
     return total
 
 
@@ -334,7 +348,11 @@ def refuse_large(features: FeatureMap, rows: int) -> None:
 
 
 def _checked(features: FeatureMap, points: FloatArray) -> FloatArray:
-    values = float_array(features(points), "features", dimensions=(0, 1, 2, 3))
-    if values.shape != (len(points), features.dimension):
-        raise InvalidInput(f"`features` must give shape {(len(points), features.dimension)}. Got {values.shape}.")
+    return _shaped(features(points), features, len(points))
+
+
+def _shaped(found: FloatArray, features: FeatureMap, rows: int) -> FloatArray:
+    values = float_array(found, "features", dimensions=(0, 1, 2, 3))
+    if values.shape != (rows, features.dimension):
+        raise InvalidInput(f"`features` must give shape {(rows, features.dimension)}. Got {values.shape}.")
     return values

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from ..errors import InvalidInput
+from ..problem.gaussian_policy import NO_LIST
 from ..validation import FloatArray
-from .features import BoundedFeatures, FeatureMap, ListedFeatures, SmoothFeatures
+from .features import BoundedFeatures, FeatureMap, ListedFeatures, NormalMeans, SmoothFeatures
 from .function_class import FunctionClass, Span
 from .semi_parametric import SemiParametric
 
@@ -32,6 +34,12 @@ class EveryOther:
 
     def __call__(self, points: FloatArray) -> FloatArray:
         return self.base(points)[:, ::2]
+
+    def normal_means(self, points: FloatArray, covariance: FloatArray) -> FloatArray:
+        """Those of the features that are left."""
+        if not isinstance(self.base, NormalMeans):
+            raise InvalidInput(f"{type(self.base).__name__}: {NO_LIST}")
+        return self.base.normal_means(points, covariance)[:, ::2]
 
 
 @dataclass(frozen=True)

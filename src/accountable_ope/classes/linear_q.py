@@ -150,6 +150,8 @@ def _feature_arrays(features: FeatureMap) -> dict[str, np.ndarray[Any, Any]]:
         return {"kind": np.array("tabular"), "points": features.points, "numbers": np.array([features.intercept], dtype=float)}
     if isinstance(features, SectionFeatures):
         basis = features.basis
+        if basis.pivots.covariance is not None:
+            raise InvalidInput("Coordinates of a kernel averaged over normal actions cannot be saved.")
         sizes = [len(basis.starts.branches), len(basis.pivots.branches), basis.pivots.states]
         arrays = {
             "kind": np.array("sections"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..kernels.kernel import Kernel
+from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import BoolArray, FloatArray, refuse_memory, whole
@@ -78,23 +79,28 @@ class KernelSections:
         """Coordinates in which the sections f_0 (the start) and f_i (the residuals) have their largest parts."""
         refuse_memory(self.memory(len(experience.data)), "landmarks", f"their coordinates at {len(experience.data)} rows")
         data, starts, live, points = experience.data, experience.starts, experience.live, experience.points
+        d, policy = data.states.shape[1], experience.policy
+        # Normal actions are one branch, at their mean, and blur the kernel.
+        blur = policy.covariance if isinstance(policy, GaussianPolicy) else None
         onward = [
             (
-                _put_back(np.concatenate([data.next_states[live], branch.actions], axis=1), live, points),
-                _put_back(branch.weights, live, np.zeros(len(data))),
+                _put_back(np.concatenate([data.next_states[live], actions], axis=1), live, points),
+                _put_back(weights, live, np.zeros(len(data))),
             )
-            for branch in (experience.policy.branches(data.next_states[live]) if live.any() else ())
+            for actions, weights in (_weighted(policy, data.next_states[live]) if live.any() else ())
         ]
-        d = data.states.shape[1]
+        onward = onward or [(points, np.zeros(len(data)))]
         at_data = Sections(((points, np.ones(len(data))),), d)
-        at_next = Sections(tuple(onward), d) if onward else Sections(((points, np.zeros(len(data))),), d)
-        branches = at_start(experience.policy).branches(starts.states)
-        starting = Sections(tuple((np.concatenate([starts.states, b.actions], axis=1), b.weights) for b in branches), d)
-        residuals = Sections((*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches)), d)
-        found = pivoted_coordinates(self.kernel, residuals, starting, starts.weights, self.landmarks)
+        at_next = Sections(tuple(onward), d, *_normal(0, len(onward), blur))
+        weighted = _weighted(at_start(policy), starts.states)
+        starting = tuple((np.concatenate([starts.states, actions], axis=1), weights) for actions, weights in weighted)
+        first = Sections(starting, d, *_normal(0, len(starting), blur))
+        both = (*at_data.branches, *((y, -experience.discount * w) for y, w in at_next.branches))
+        residuals = Sections(both, d, *_normal(1, len(onward), blur))
+        found = pivoted_coordinates(self.kernel, residuals, first, starts.weights, self.landmarks)
         here, missed_here = found.basis.coordinates(at_data)
         after, missed_after = found.basis.coordinates(at_next)
-        start, missed_start = found.basis.coordinates(starting)
+        start, missed_start = found.basis.coordinates(first)
         shares = [missed_here.mean(), float(starts.weights @ missed_start)]
         if live.any():
             shares.append(missed_after[live].mean())
@@ -111,6 +117,18 @@ class KernelSections:
 
     def relative(self) -> KernelSections:
         return replace(self, intercept=False)
+
+
+def _weighted(policy: Policy, states: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Actions and their weights; of normal ones the mean."""
+    if isinstance(policy, GaussianPolicy):
+        return [(policy.means(states), np.ones(len(states)))]
+    return [(branch.actions, branch.weights) for branch in policy.branches(states)]
+
+
+def _normal(known: int, over: int, covariance: FloatArray | None) -> tuple[tuple[bool, ...], FloatArray | None]:
+    """What `Sections` are told of so many branches at known actions, followed by so many over the policy."""
+    return ((), None) if covariance is None else ((False,) * known + (True,) * over, covariance)
 
 
 def _put_back(values: FloatArray, live: BoolArray, fill: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ exact ball of H. Which sections are picked may depend on the data: the bounds on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from ..kernels.kernel import Kernel, block
 from ..programs.cholesky import pivoted_cholesky
 from ..validation import FloatArray
+from .blurred import BlurredKernel
 from .bundles import Bundle, bundles_of, factors
 
 UNIT = float(np.finfo(np.float64).eps)
@@ -33,10 +34,14 @@ class Sections:
 
     states: so many columns of a point, the first ones, are its state; 0 where that is not known. Where it is, and the kernel is a
     product over states and actions, branches with the same state are evaluated together.
+    normal: of which branches the actions are normal around those of the points; empty: of none.
+    covariance: that of these actions (k, k).
     """
 
     branches: tuple[tuple[FloatArray, FloatArray], ...]
     states: int = 0
+    normal: tuple[bool, ...] = ()
+    covariance: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.branches[0][1])
@@ -47,10 +52,19 @@ class Sections:
         return bundles_of(self.branches, self.states)
 
     def rows(self, index: slice | FloatArray | list[int]) -> Sections:
-        return Sections(tuple((points[index], weights[index]) for points, weights in self.branches), self.states)
+        return replace(self, branches=tuple((points[index], weights[index]) for points, weights in self.branches))
+
+    def tagged(self) -> list[tuple[FloatArray, FloatArray, int]]:
+        """(points, weights, 1 where the actions are normal) of every branch."""
+        normal = self.normal or (False,) * len(self.branches)
+        return [(*branch, int(each)) for branch, each in zip(self.branches, normal, strict=True)]
 
     def squared_norms(self, kernel: Kernel) -> FloatArray:
         """<f_i, f_i>, one per row."""
+        if self.covariance is not None:
+            blurred = BlurredKernel.of(kernel, self.covariance, self.states, self.branches[0][0].shape[1])
+            pairs = [(x, y) for x in self.tagged() for y in self.tagged()]
+            return np.asarray(sum(u * v * blurred.paired(x, y, s + t) for (x, u, s), (y, v, t) in pairs))
         total, parts = np.zeros(len(self)), factors(kernel, self.states, self.branches[0][0].shape[1])
         if parts is not None:
             for a, x in enumerate(self.bundles):
@@ -68,6 +82,11 @@ def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArra
     out = np.zeros((len(left), len(right)))
     if out.size == 0:
         return out
+    covariance = left.covariance if left.covariance is not None else right.covariance
+    if covariance is not None:
+        return _over_normal_actions(
+            BlurredKernel.of(kernel, covariance, right.states, right.branches[0][0].shape[1]), left, right
+        )
     parts = factors(kernel, left.states, left.branches[0][0].shape[1]) if left.states == right.states else None
     if parts is None:
         step = _step(len(left.branches) * len(right.branches) * len(right))
@@ -81,6 +100,18 @@ def inner_products(kernel: Kernel, left: Sections, right: Sections) -> FloatArra
             for start in range(0, len(left), step):
                 here = slice(start, start + step)
                 out[here] += x.rows(here).products(y, *parts)
+    return out
+
+
+def _over_normal_actions(kernel: BlurredKernel, left: Sections, right: Sections) -> FloatArray:
+    """The same where actions are normal around those of the points."""
+    out = np.zeros((len(left), len(right)))
+    step = _step(len(right))
+    for start in range(0, len(left), step):
+        here = slice(start, start + step)
+        for x, u, s in left.rows(here).tagged():
+            for y, v, t in right.tagged():
+                out[here] += u[:, None] * kernel.block(x, y, s + t) * v
     return out
 
 

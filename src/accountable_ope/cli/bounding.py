@@ -172,9 +172,7 @@ def bound(
     if resume is not None:
         check_resumed(resume, stream, radii.names)
         if computing.scheduler is not None:
-            raise InvalidInput(
-                "--resume does not go with --scheduler: a cluster survives its workers, without a file."
-            )
+            raise InvalidInput("--resume does not go with --scheduler: a cluster survives its workers, without a file.")
     if stream:
         asked_for = (
             ("--average-reward", average_reward),

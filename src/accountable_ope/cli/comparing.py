@@ -40,7 +40,7 @@ class ContestOptions:
     """Start states and target policies."""
 
     policy: tuple[str, ...] = ()
-    """module:function of a target policy (states -> probabilities), repeatable. Default: the columns of the files."""
+    """A target policy: module:function, policy.onnx, or a rule on columns; repeatable. Default: the columns of the files."""
     starts: Path | None = None
     """File of start states (state, weight, target_probability). Default: first states of episodes."""
     sampled_starts: bool = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ from .text import print_columns, print_correction, print_diagnosis
 
 QName = Annotated[
     str | None,
-    Parameter(group=PROBLEM, help="module:function of the estimate Q(states, actions). Default: columns q and next_q."),
+    Parameter(group=PROBLEM, help="Estimate Q(states, actions): module:function or model.onnx. Default: columns q and next_q."),
 ]
 
 
@@ -61,7 +62,7 @@ def diagnose(
             streamed = stream_estimate(data, q, options, radius, phase("kernel statistic"), resume)
             ruling = decision.decide(streamed.diagnosis.interval)
             said = Said.of(streamed.diagnosis.interval, ruling)
-        return _show(streamed.diagnosis, said, streamed.columns, output, ruling)
+        return _show(streamed.diagnosis, said, _Read(streamed.columns, streamed.scan.where), output, ruling)
     inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
@@ -77,20 +78,28 @@ def diagnose(
         )
         ruling = decision.decide(diagnosis.interval)
         said = Said.of(diagnosis.interval, ruling)
-    return _show(diagnosis, said, inputs.columns, output, ruling)
+    return _show(diagnosis, said, _Read(inputs.columns, inputs.file.row), output, ruling)
 
 
-def _show(diagnosis: Diagnosis, said: Said, columns: Sequence[FileColumns], output: PlotOptions, ruling: Ruling | None) -> int:
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Where the rows of a diagnosis come from: how columns were read, and where a row is found."""
+
+    columns: Sequence[FileColumns]
+    place: Callable[[int], str]
+
+
+def _show(diagnosis: Diagnosis, said: Said, read: _Read, output: PlotOptions, ruling: Ruling | None) -> int:
     """Prints and draws; the exit code."""
     if output.as_json:
         first = said.document()
         value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
-        print_json(diagnosis_document(diagnosis) | value | first | columns_document(columns))
+        print_json(diagnosis_document(diagnosis, read.place) | value | first | columns_document(read.columns))
     else:
-        print_diagnosis(console(), diagnosis)
+        print_diagnosis(console(), diagnosis, read.place)
         console().print()
         print_said(console(), said)
-        print_columns(console(), columns)
+        print_columns(console(), read.columns)
     output.draw(lambda: witness_figure(diagnosis))
     return 0 if ruling is None else decision_code(ruling)
 

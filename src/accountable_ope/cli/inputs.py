@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from ..adapters.onnx_values import onnx_q
 from ..errors import InvalidFile, InvalidInput
 from ..io.coding import ANY_WORDS, WordRules
 from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
@@ -22,14 +19,16 @@ from ..io.sources import open_source
 from ..problem.assumptions import Assumptions
 from ..problem.changed_units import changed_units_sentences
 from ..problem.first_look import first_look, refuse_other_units
+from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.naming import Naming
-from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, TabulatedPolicy, action_vectors
+from ..problem.policy import Policy, TabulatedPolicy
 from ..problem.problem import Experience, Problem
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..statistics.estimates import AnyQ, QColumns
-from ..validation import FloatArray, plural, raw_array
-from .options import ProblemOptions, parse_vectors
+from ..validation import FloatArray, plural
+from .named import declared_vectors, guarded, is_file, named, named_policy
+from .options import ProblemOptions
 from .output import announce
 
 MINARI = "minari:"
@@ -80,7 +79,7 @@ class Inputs:
 
 
 def read_inputs(path: Path, options: ProblemOptions, need_starts: bool = True, estimate: bool = False) -> Inputs:
-    """Data, start states and the target policy: from the files' columns, or from `module:function`.
+    """Data, start states and the target policy: from the files' columns, or as --policy names it.
 
     estimate: whether to read an existing Q too, from the columns.
     """
@@ -145,7 +144,7 @@ def check_ignored(options: ProblemOptions, columns: Sequence[FileColumns]) -> No
 def read_policy(files: Sequence[tuple[Path, TransitionFile]], starts: StartFile | None, options: ProblemOptions) -> Policy:
     """The target policy by name, or from the columns of all files together."""
     if options.policy is not None:
-        return named_policy(options.policy, files[0][1].data, options.action_values)
+        return named_policy(options.policy, files[0][1].data, options)
     tables = [_policy_from_columns(file, starts, options.action_values, str(path)) for path, file in files]
     states, probabilities = [table.states for table in tables], [table.probabilities for table in tables]
     return TabulatedPolicy(np.concatenate(states), np.concatenate(probabilities), tables[0].action_vectors)
@@ -175,15 +174,18 @@ def check_policy(
     else:
         Problem(data, first, policy, assumptions)
     for states in (data.next_states[live], first.states):
+        if isinstance(policy, GaussianPolicy):
+            policy.means(states)
+            continue
         for _ in policy.branches(states) if len(states) else ():
             pass  # asked everywhere, as a bound would
     return first_look(data, first, policy, names=file.columns.states)
 
 
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
-    """The estimate to diagnose: `module:function`, or the columns q and next_q, and q of the start file."""
+    """The estimate to diagnose: an ONNX file, `module:function`, or the columns q and next_q, and q of the start file."""
     if name is not None:
-        return named_q(name)
+        return named_q(name, inputs.policy)
     starts = inputs.start_file
     columns = []
     for values, what in (
@@ -192,46 +194,17 @@ def read_q(name: str | None, inputs: Inputs) -> AnyQ:
         (None if starts is None else starts.q, "`q` in the --starts file"),
     ):
         if values is None:
-            raise InvalidFile(f"There is no column {what}: give the estimate as columns, or --q module:function.")
+            raise InvalidFile(f"There is no column {what}: give the estimate as columns, or --q model.onnx or module:function.")
         columns.append(values)
     return QColumns(*columns)
 
 
-def named_q(name: str) -> AnyQ:
-    """The estimate `module:function`."""
-    estimate = _named(name, "--q")
-    return _guarded(estimate, f"--q {name}") if callable(estimate) else estimate
-
-
-def _named(name: str, option: str) -> Any:
-    """module:attribute, looked up from the current folder."""
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute or ".py" in name or "/" in name:
-        stem = Path(module_name).stem or "policies"
-        raise InvalidInput(
-            f"{option} must be module:function, without .py or a folder: {stem}:{attribute or 'NAME'} is the function "
-            f"{attribute or 'NAME'} of the file {stem}.py in the current folder. Got {name!r}."
-        )
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"{option} {name}: {error}.") from error
-    except (Exception, SystemExit) as error:  # whatever a user's module does while it is imported
-        raise InvalidInput(f"{option} {name}: importing {module_name} raised {type(error).__name__}: {error}.") from error
-
-
-def _guarded(function: Callable[..., ArrayLike], name: str) -> Callable[..., ArrayLike]:
-    """The user's function, whose own errors become one sentence that names it."""
-
-    def call(*arguments: Any) -> ArrayLike:
-        try:
-            return function(*arguments)
-        except (Exception, SystemExit) as error:
-            raise InvalidInput(f"{name} raised {type(error).__name__}: {error}.") from error
-
-    return call
+def named_q(name: str, policy: Policy) -> AnyQ:
+    """An ONNX file, or the estimate `module:function`; policy: whose actions it is asked for."""
+    if is_file(name):
+        return onnx_q(name, policy.action_vectors)
+    estimate = named(name, "--q")
+    return guarded(estimate, f"--q {name}") if callable(estimate) else estimate
 
 
 def _read_starts(file: TransitionFile, options: ProblemOptions, estimate: bool) -> StartFile:
@@ -280,7 +253,7 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
     for states, _ in tables:
         if states.shape[1] != file.data.states.shape[1]:
             raise InvalidInput(f"Start states have {states.shape[1]} columns, states have {file.data.states.shape[1]}.")
-    vectors = _action_vectors(action_values, widths.pop())
+    vectors = declared_vectors(action_values, widths.pop())
     return TabulatedPolicy(np.concatenate([t[0] for t in tables]), np.concatenate([t[1] for t in tables]), vectors)
 
 
@@ -288,64 +261,3 @@ def _wide(probabilities: FloatArray, actions: int, by_action: bool) -> FloatArra
     """With a column of zeros for every action that other rows take, where the policy was given as the action that it takes."""
     more = actions - probabilities.shape[1]
     return np.pad(probabilities, ((0, 0), (0, more))) if by_action and more > 0 else probabilities
-
-
-def named_policy(name: str, data: Transitions, action_values: str | None) -> Policy:
-    """`module:function`, looked up from the current folder: a policy object, or a function of the states."""
-    policy = _named(name, "--policy")
-    if action_values is not None and (isinstance(policy, Policy) or not data.finite_actions):
-        why = "a policy object knows its actions" if isinstance(policy, Policy) else "the logged actions are vectors"
-        raise InvalidInput(f"--action-values has no effect with --policy {name}: {why}.")
-    if isinstance(policy, Policy):
-        return policy
-    if not callable(policy):
-        raise InvalidInput(f"--policy {name} must be a function of the states or a policy object. It is {type(policy).__name__}.")
-    function = _guarded(policy, f"--policy {name}")
-    if not data.finite_actions:
-        return DeterministicPolicy(function)
-    probabilities = _tried_out(function, data.states, f"--policy {name}")
-    return DiscretePolicy(function, _action_vectors(action_values, probabilities.shape[1]))
-
-
-def _tried_out(function: Callable[..., ArrayLike], states: FloatArray, name: str) -> NDArray[Any]:
-    """What the function says of one state and of a few, or one sentence that shows what is expected of it."""
-    expected = (
-        f"{name} must map states, an array (n, {states.shape[1]}), to probabilities (n, actions), such as [[0.2, 0.8]] for one "
-        "state"
-    )
-    found = np.empty(0)
-    for part in (states[:1], states[:3]):
-        try:
-            found = raw_array(function(part))
-        except InvalidInput as error:
-            if len(part) > 1 or _takes_one(function, states[0]):
-                alone = "It works for one state alone: call it for each, as in np.array([f(state) for state in states])"
-                raise InvalidInput(f"{expected}. {alone}. With several, {error}") from error
-            raise
-        if found.dtype.kind not in "iubf":
-            shown = repr(str(found.flat[0])) if found.size else "nothing"
-            raise InvalidInput(f"{expected}, not the name of an action. It returned {shown}: number the actions 0, 1, 2, ...")
-        if found.shape == (len(part),) and len(part) > 1:
-            hint = " The actions that it takes become probabilities by np.eye(NUMBER_OF_ACTIONS)[actions]."
-            raise InvalidInput(f"{expected}. For {len(part)} states it returned one number each.{hint}")
-        if len(part) == len(states[:3]) and (found.ndim != 2 or len(found) != len(part)):
-            raise InvalidInput(f"{expected}. For {len(part)} states it returned shape {found.shape}.")
-    return found
-
-
-def _takes_one(function: Callable[..., ArrayLike], state: FloatArray) -> bool:
-    """Whether a function is meant for a single state."""
-    try:
-        return raw_array(function(state)).ndim <= 1
-    except InvalidInput:
-        return False
-
-
-def _action_vectors(text: str | None, count: int) -> FloatArray:
-    """A number or a vector for every action, as declared; by default one-hot vectors."""
-    if text is None:
-        return action_vectors(count)
-    vectors = parse_vectors(text, "--action-values")
-    if len(vectors) != count:
-        raise InvalidInput(f"--action-values must name {count} actions. Got {text!r}.")
-    return action_vectors(vectors)

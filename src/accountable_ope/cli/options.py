@@ -83,7 +83,9 @@ class ProblemOptions:
     sampled_starts: bool = False
     """The start states are an i.i.d. sample, not the distribution itself."""
     policy: str | None = None
-    """module:function of the target policy (states -> probabilities). Default: columns of the files."""
+    """Target policy: module:function (states -> probabilities), policy.onnx, or a rule. Default: columns of the files."""
+    policy_output: Literal["probabilities", "logits", "actions"] | None = None
+    """What a policy in an ONNX file answers. Default: what its output is called."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
     column: tuple[str, ...] = ()
@@ -414,7 +416,9 @@ def spelled(options: object) -> list[str]:
 
 
 def module_file(name: str) -> Path | None:
-    """The file behind module:function, where it lies in this folder."""
+    """The file behind module:function, where it lies in this folder; an ONNX file is named itself."""
+    if name.lower().endswith(".onnx"):
+        return Path(name)
     path = Path(f"{name.partition(':')[0].replace('.', '/')}.py")
     return path if os.path.isfile(path) else None  # False too for a name that no file can have
 

@@ -26,7 +26,8 @@ from ..problem.problem import Question
 from ..statistics.engines.engine import AnyEngine
 from ..statistics.stream_question import StreamQuestion
 from .computing import carried
-from .inputs import named_policy, named_q, read_starts
+from .inputs import named_q, read_starts
+from .named import named_policy
 from .options import PROBLEM, ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, given
 from .output import note
 
@@ -122,7 +123,7 @@ def check_resumed(resume: Path, stream: bool, radii: Sequence[str]) -> None:
 def _asked(scan: TransitionScan, problem: ProblemOptions, declared: Declarations) -> Question:
     assert problem.starts is not None and problem.policy is not None
     starts = read_starts(problem.starts, problem, None)
-    policy = named_policy(problem.policy, next(iter(scan)), problem.action_values)
+    policy = named_policy(problem.policy, next(iter(scan)), problem)
     return Question(starts.starts, policy, declared.assumptions())
 
 
@@ -201,8 +202,8 @@ def check_streamed_estimate(q: str | None, options: tuple[ProblemOptions, Declar
     """Refuse what needs all rows at once, before any work."""
     if q is None:
         raise InvalidInput(
-            "--stream needs --q module:function: an estimate in columns of the files is of all rows at once. What can be read in "
-            "parts: a function of states and actions, at every row."
+            "--stream needs --q module:function or model.onnx: an estimate in columns of the files is of all rows at once. What "
+            "can be read in parts: a function of states and actions, at every row."
         )
     check_streamed(*options, [])
 
@@ -219,6 +220,7 @@ def stream_estimate(
     problem, declared, choice = options
     scan = scan_transitions(data, columns=problem.columns, ignore=problem.ignore_column)
     kernel = streamed_kernel(choice.test_kernel())
-    asked = StreamQuestion(_asked(scan, problem, declared), choice.fourier.classes()[0], kernel)
-    found = diagnose_stream(named_q(q), scan, asked, radius.radius, radius.delta, progress=meter, resume=resume)
+    question = _asked(scan, problem, declared)
+    asked = StreamQuestion(question, choice.fourier.classes()[0], kernel)
+    found = diagnose_stream(named_q(q, question.policy), scan, asked, radius.radius, radius.delta, progress=meter, resume=resume)
     return StreamedEstimate(scan=scan, diagnosis=found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -176,8 +176,8 @@ def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bo
     console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.")
 
 
-def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
-    """Verdict, interval and where the estimate is wrong."""
+def print_diagnosis(console: Console, diagnosis: Diagnosis, place: Callable[[int], str]) -> None:
+    """Verdict, interval and where the estimate is wrong; place: where a row of the data is found in its file."""
     style = "green" if diagnosis.verdict is EstimateVerdict.CONSISTENT else "red"
     compared = "at most" if diagnosis.loss <= diagnosis.radius.total else "above"
     console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}")
@@ -194,12 +194,15 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     table = Table(title="Where it is wrong", title_justify="left", box=SIMPLE_HEAD)
     for name in ("state and action", "mean residual", "the estimate is", "share of the loss"):
         table.add_column(name)
-    for region in diagnosis.witness.regions:
-        point = ", ".join(number_text(float(value)) for value in region.center)
+    for region, where in zip(diagnosis.witness.regions, diagnosis.explanation.places, strict=True):
         direction = "too low" if region.witness > 0 else "too high"
-        table.add_row(f"({point})", f"{region.mean_residual:+.3g}", direction, f"{100 * region.share:.0f}%")
+        table.add_row(escape(where), f"{region.mean_residual:+.3g}", direction, f"{100 * region.share:.0f}%")
     print_ladder(console, [diagnosis.interval])
     console.print(table)
+    if diagnosis.verdict is EstimateVerdict.REJECTED:
+        console.print("Rows to look at, those that contribute most to the loss:")
+        for row in diagnosis.explanation.rows:
+            console.print(f"  {row.sentence(place(row.row))}", markup=False, highlight=False)
 
 
 def print_correction(console: Console, correction: Correction) -> None:

@@ -6,6 +6,9 @@ from .average_reward import AverageReward as AverageReward
 from .contradictions import check_data as check_data
 from .contradictions import check_rewards as check_rewards
 from .contradictions import check_steps as check_steps
+from .gaussian_policy import GaussianPolicy as GaussianPolicy
+from .mixture import EpsilonGreedy as EpsilonGreedy
+from .mixture import MixturePolicy as MixturePolicy
 from .naming import Categories as Categories
 from .naming import Naming as Naming
 from .policy import Branch as Branch
@@ -25,6 +28,7 @@ from .propensities import taken_probabilities as taken_probabilities
 from .propensities import with_propensities as with_propensities
 from .row_ranges import NextValues as NextValues
 from .row_ranges import RowRanges as RowRanges
+from .softmax_policy import SoftmaxPolicy as SoftmaxPolicy
 from .statements import Guarantee as Guarantee
 from .statements import Kind as Kind
 from .statements import Statement as Statement

@@ -104,7 +104,7 @@ class DiscretePolicy:
         shape = (len(states), len(self.action_vectors))
         weights = _answer(self.probabilities(states), "policy probabilities", shape)
         _refuse_no_distribution(weights, states)
-        return _finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
+        return finite_branches(probability_rows(weights, "policy probabilities"), self.action_vectors)
 
 
 @checked
@@ -174,7 +174,7 @@ class TabulatedPolicy:
         if missing.any():
             where = states[int(np.argmax(missing))].tolist()
             raise InvalidInput(f"The policy's probabilities are not given at {int(missing.sum())} states, such as {where}.")
-        return _finite_branches(self.probabilities[rows], self.action_vectors)
+        return finite_branches(self.probabilities[rows], self.action_vectors)
 
 
 @checked
@@ -205,7 +205,7 @@ class DeterministicPolicy:
             raise InvalidInput("`act` must be callable: states (n, d) -> actions (n, k).")
 
     def branches(self, states: FloatArray) -> Iterator[Branch]:
-        chosen = _rows(self.act(states), len(states), "actions of the policy")
+        chosen = action_rows(self.act(states), len(states), "actions of the policy")
         yield Branch(matrix(chosen, "actions of the policy"), np.ones(len(states)))
 
 
@@ -253,7 +253,7 @@ class SampledPolicy:
         generator = np.random.default_rng(self.seed)
         weights = np.full(len(states), 1 / self.draws)
         for _ in range(self.draws):
-            drawn = _rows(self.sample(states, generator), len(states), "actions of the policy")
+            drawn = action_rows(self.sample(states, generator), len(states), "actions of the policy")
             yield Branch(matrix(drawn, "actions of the policy"), weights)
 
     def renewed(self, key: int) -> SampledPolicy:
@@ -345,7 +345,8 @@ def state_action_points(states: FloatArray, actions: IntArray | FloatArray, poli
     return np.concatenate([states, actions], axis=1)
 
 
-def _finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branch]:
+def finite_branches(weights: FloatArray, vectors: FloatArray) -> Iterator[Branch]:
+    """One branch per action, from probabilities (n, A)."""
     for index, vector in enumerate(vectors):
         yield Branch(np.broadcast_to(vector, (len(weights), len(vector))), weights[:, index], index)
 
@@ -368,17 +369,18 @@ def _refuse_no_distribution(weights: FloatArray, states: FloatArray) -> None:
         row = int(np.argmax(wrong))
         raise InvalidInput(
             f"`policy probabilities` must sum to one in every row. Row {row} sums to {sums[row]:.6g}: at the state "
-            f"{_shown(states[row])} the policy answered {_shown(weights[row])}."
+            f"{shown_numbers(states[row])} the policy answered {shown_numbers(weights[row])}."
         )
 
 
-def _shown(values: FloatArray) -> str:
+def shown_numbers(values: FloatArray) -> str:
     """A few numbers in a sentence."""
     more = ", ..." if len(values) > MOST_SHOWN else ""
     return f"[{', '.join(f'{each:.4g}' for each in values[:MOST_SHOWN])}{more}]"
 
 
-def _rows(values: ArrayLike, rows: int, name: str) -> FloatArray:
+def action_rows(values: ArrayLike, rows: int, name: str) -> FloatArray:
+    """What a policy answered, refused where it is not one action per state."""
     array = float_array(values, name, dimensions=(0, 1, 2, 3))
     if array.ndim not in (1, 2) or len(array) != rows:
         raise InvalidInput(f"`{name}` must have one row per state ({rows}). Got shape {array.shape}.")

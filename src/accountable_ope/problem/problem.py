@@ -12,6 +12,7 @@ from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray
 from .assumptions import Assumptions, ValueRanges, value_ranges
 from .contradictions import check_data, check_digits, check_ends, check_starts, check_steps, may_end
+from .gaussian_policy import GaussianPolicy
 from .logged_starts import read_off_the_log
 from .policy import Policy, SampledPolicy, state_action_points
 from .propensities import propensity_weights, taken_probabilities
@@ -61,20 +62,26 @@ class Experience:
         if given != width:
             raise InvalidInput(f"`start states` must have as many columns as `states` ({width}). Got {given}.")
         in_data = self.points.shape[1] - width
-        in_policy = next(iter(self.policy.branches(self.starts.states[:1]))).actions.shape[1]
+        in_policy = self._asked()[0][0].shape[1]
         if in_policy != in_data:
             raise InvalidInput(f"The policy's actions have {in_policy} columns, those of the data {in_data}.")
         self._refuse_moods()
 
     def _refuse_moods(self) -> None:
         """A policy that answers differently when asked again is no function of the states."""
-        states = self.starts.states[:1]
-        for first, again in zip(self.policy.branches(states), self.policy.branches(states), strict=True):
-            if not all(np.array_equal(a, b) for a, b in zip(first[:2], again[:2], strict=True)):
+        for first, again in zip(self._asked(), self._asked(), strict=True):
+            if not all(np.array_equal(a, b) for a, b in zip(first, again, strict=True)):
                 raise InvalidInput(
                     "`policy` must be a function of the states: asked twice at the same state, it answered differently. Where it "
                     "draws its actions, use SampledPolicy."
                 )
+
+    def _asked(self) -> list[tuple[FloatArray, FloatArray]]:
+        """What the policy answers at one state: actions and their weights, or the mean of normal ones."""
+        states = self.starts.states[:1]
+        if isinstance(self.policy, GaussianPolicy):
+            return [(self.policy.means(states), np.ones(1))]
+        return [(branch.actions, branch.weights) for branch in self.policy.branches(states)]
 
     @cached_property
     def points(self) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -103,8 +103,8 @@ def _recipe(recipe: Recipe) -> Document:
     }
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> Document:
-    """What `aope diagnose --json` prints."""
+def diagnosis_document(diagnosis: Diagnosis, place: Callable[[int], str] = "row {}".format) -> Document:
+    """What `aope diagnose --json` prints; place: where a row of the data is found in its file."""
     return {
         "estimate": diagnosis.estimate,
         "loss": diagnosis.loss,
@@ -120,14 +120,16 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "interval": interval_document(diagnosis.interval),
         "witness": [
             {
+                "where": place,
                 "point": region.center.tolist(),
                 "row": region.row,
                 "smoothed_residual": region.witness,
                 "mean_residual": region.mean_residual,
                 "share_of_loss": region.share,
             }
-            for region in diagnosis.witness.regions
+            for region, place in zip(diagnosis.witness.regions, diagnosis.explanation.places, strict=True)
         ],
+        "rows": [asdict(each) | {"place": place(each.row)} for each in diagnosis.explanation.rows],
         "top_rows": diagnosis.witness.top_rows.tolist(),
     }
 

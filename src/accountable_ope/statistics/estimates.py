@@ -9,9 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..adapters.sklearn_models import Regressor, RegressorQ
 from ..arguments import checked
+from ..classes.function_class import expected_features
 from ..classes.linear_q import LinearQ
 from ..errors import InvalidInput
+from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
 from ..validation import FloatArray, float_array, frozen, vector
@@ -58,7 +61,7 @@ class QColumns:
         return f"QColumns({len(self.at_data)} rows, {len(self.at_start)} start states)"
 
 
-AnyQ = QFunction | ValuePredictor | QColumns
+AnyQ = QFunction | ValuePredictor | Regressor | QColumns
 
 
 @checked
@@ -67,7 +70,7 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
 
     Parameters
     ----------
-    q : callable, object with `predict_value`, or QColumns
+    q : callable, object with `predict_value`, regressor, or QColumns
     experience : Experience
     reference : float
         A constant from which values are counted.
@@ -103,7 +106,8 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
         return QColumns(q.at_data - reference, q.at_next - reference, q.at_start - reference) if reference else q
     # A constant coefficient is the place to subtract from: sums with a large one have fewer digits.
     exact = isinstance(q, LinearQ) and q.features.intercept
-    function, live = as_function(q.minus(reference) if exact and isinstance(q, LinearQ) and reference else q), experience.live
+    counted = q.minus(reference) if exact and isinstance(q, LinearQ) and reference else q
+    function, live = as_function(counted, policy.action_vectors), experience.live
     rest = 0.0 if exact else reference
     at_next = np.zeros(len(data))
     at_next[live] = q_expected(function, data.next_states[live], policy, finite=data.finite_actions)
@@ -111,15 +115,20 @@ def q_columns(q: AnyQ, experience: Experience, reference: float = 0.0) -> QColum
     return QColumns(q_at(function, data.states, data.actions) - rest, at_next - rest, starting - rest)
 
 
-def as_function(q: AnyQ) -> QFunction:
-    """The estimate as a function of states and actions."""
+def as_function(q: AnyQ, action_vectors: FloatArray | None = None) -> QFunction:
+    """The estimate as a function of states and actions; action_vectors: what a regressor takes for indices."""
     if isinstance(q, QColumns):
         raise InvalidInput("This estimate is known at the rows only: it was given as columns.")
     if callable(q):
         return q
     if isinstance(q, ValuePredictor):
         return q.predict_value
-    raise InvalidInput(f"`q` must be callable (states, actions) -> values, or have `predict_value`. Got {type(q).__name__}.")
+    if isinstance(q, Regressor):
+        return RegressorQ(q, action_vectors)
+    raise InvalidInput(
+        "`q` must be callable (states, actions) -> values, have `predict_value`, or be a fitted regressor with `predict`. "
+        f"Got {type(q).__name__}."
+    )
 
 
 def q_at(q: QFunction, states: FloatArray, actions: Any) -> FloatArray:
@@ -135,6 +144,9 @@ def q_expected(q: QFunction, states: FloatArray, policy: Policy, *, finite: bool
     total = np.zeros(len(states))
     if len(states) == 0:
         return total
+    if isinstance(policy, GaussianPolicy) and isinstance(q, LinearQ):
+        means = expected_features(q.features, states, policy) @ q.theta[: q.features.dimension]
+        return np.asarray(means + q.theta[-1] if q.features.intercept else means)
     for actions, weights, index in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the estimate
         if len(taken):

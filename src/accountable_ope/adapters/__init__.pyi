@@ -1,0 +1,10 @@
+from .d3rlpy_policies import d3rlpy_policy as d3rlpy_policy
+from .onnx_policies import onnx_policy as onnx_policy
+from .onnx_values import OnnxQ as OnnxQ
+from .onnx_values import onnx_q as onnx_q
+from .rules import rule_policy as rule_policy
+from .sklearn_models import RegressorQ as RegressorQ
+from .sklearn_models import sklearn_policy as sklearn_policy
+from .sklearn_models import sklearn_q as sklearn_q
+from .stable_baselines import sb3_policy as sb3_policy
+from .torch_modules import torch_policy as torch_policy
