@@ -4,14 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-lowest lint format types pictures bench trust clean
+.PHONY: demo test test-slow test-fast test-lowest lint format types pictures bench trust clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
 
-# Everything that CI runs.
+# Units, the command line, hostile input, and every page of the documentation.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "not slow"
+
+# Statistics over many data sets, figures and training, which take as long again: CI runs both.
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "slow"
 
 # Units and a few seeds of each kind; no statistics over many data sets, figures, training or pages.
 test-fast: $(VENV)/.test

@@ -1,7 +1,7 @@
 """Tiers of tests, and examples of Hypothesis.
 
 Hypothesis draws the same examples every time, so that a failure is a change of the code; `explore` draws new ones. `make test`
-runs everything; `make test-fast` leaves out what is marked `slow` or `docs`, here or beside the test.
+leaves out what is marked `slow`, here or beside the test; `make test-slow` runs that, and `make test-fast` leaves out pages too.
 """
 
 import os
@@ -33,6 +33,8 @@ SLOW = (
     "bounds/test_average_reward.py::test_azuma_covers",
     "bounds/test_average_reward.py::test_the_papers_radius_covers",
     "bounds/test_diagnosis.py::test_rejection_is_rare",
+    "bounds/test_semi_parametric.py::test_covers",
+    "bounds/test_semi_parametric.py::test_nested_in_both_norms",
     "bounds/test_stream_state.py::test_a_bad_row",
     "bounds/test_stream_state.py::test_a_first_answer",
     "bounds/test_stream_state.py::test_a_killed_process",
@@ -57,6 +59,8 @@ SLOW = (
     "bounds/test_predictable.py::test_start_states_that_follow",
     "bounds/test_row_boxes.py::test_the_box_at_every_point",
     "bounds/test_row_knowledge.py::test_intervals_with_all",
+    "bounds/test_streamed.py::test_a_first_answer_is_that_of_the_rows",
+    "verification/test_mutations.py::test_every_field",
     "bounds/test_row_knowledge.py::test_rescaled_rows",
     "bounds/test_selection.py::test_bound_selected_covers",
     "bounds/test_selection.py::test_the_pessimistic_union",
