@@ -7,7 +7,9 @@ guarantee: any choice is valid, and these numbers only make a good one likely.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,6 +31,9 @@ BLOCK_SHARE = 0.15
 SMALLEST_BLOCK = 5
 TOP_RATE = 0.97
 """Rates stay below 1 / (b max |w|), where the theorems end."""
+
+MANY = 500_000
+"""From so many entries of a kernel on, threads share the work."""
 
 FOLDS = 5
 CAUTION = 2.0
@@ -189,7 +194,19 @@ def kernel_columns(kernel: Kernel, points: FloatArray, centers: FloatArray) -> F
     """K(x_i, c_j), rounded alike whatever the other points are: `block` chooses its way by looking at all of them."""
     if isinstance(kernel, RandomFeatureKernel):
         return kernel.expand(points, kernel.project(centers, np.eye(len(centers))))
-    return np.column_stack([kernel.paired(points, np.broadcast_to(center, points.shape)) for center in centers])
+    found = np.empty((len(points), len(centers)))
+
+    def fill(column: int) -> None:
+        found[:, column] = kernel.paired(points, np.broadcast_to(centers[column], points.shape))
+
+    threads = os.cpu_count() or 1
+    if found.size < MANY or threads == 1:
+        for column in range(len(centers)):
+            fill(column)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, range(len(centers))))
+    return found
 
 
 def some_points(points: FloatArray, count: int) -> FloatArray:
