@@ -176,7 +176,7 @@ def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bo
     console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.")
 
 
-def print_diagnosis(console: Console, diagnosis: Diagnosis, place: Callable[[int], str]) -> None:
+def print_diagnosis(console: Console, diagnosis: Diagnosis, place: Callable[[int], str] = "row {}".format) -> None:
     """Verdict, interval and where the estimate is wrong; place: where a row of the data is found in its file."""
     style = "green" if diagnosis.verdict is EstimateVerdict.CONSISTENT else "red"
     compared = "at most" if diagnosis.loss <= diagnosis.radius.total else "above"
