@@ -130,3 +130,12 @@ def test_vectors_of_two_widths_and_missing_columns_are_refused():
         rule_policy("(1, 2) if state_0 > 1 else 3")
     with pytest.raises(InvalidInput, match="asks for column 7"):
         list(rule_policy("state_7").branches(STATES))
+
+
+def test_a_column_is_the_one_that_is_written_and_not_a_look_alike():
+    """Python takes a micro sign for the Greek letter: of two such columns the wrong one would decide."""
+    naming = aope.Naming(["dose_\u00b5g", "dose_\u03bcg"], ["wait", "treat"])
+    states = np.array([[1.0, 0.0], [0.0, 1.0]])
+    for name, treated in (("dose_\u00b5g", [1.0, 0.0]), ("dose_\u03bcg", [0.0, 1.0])):
+        _, treat = rule_policy(f"treat if {name} > 0.5 else wait", naming).branches(states)
+        assert treat.weights.tolist() == treated

@@ -139,3 +139,23 @@ def test_what_cannot_be_watched_is_refused():
     with pytest.raises(aope.InvalidInput, match="reward"):
         monitor.update(bad)
     assert len(monitor) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("agreed", lambda array: array[:-1], "things fixed"),
+        ("largest", lambda array: np.array(np.nan), "its largest leverage is nan"),
+    ],
+)
+def test_a_state_of_another_version_or_without_numbers_is_refused(tmp_path, name, change, words):
+    monitor, path = both("azuma-anytime")[0], tmp_path / "state.npz"
+    monitor.update(nights()[0])
+    monitor.save(path)
+    arrays = dict(np.load(path))
+    arrays[name] = change(arrays[name])
+    arrays.pop("sha256")
+    arrays["sha256"] = np.array(Shelf(arrays).sha256)
+    np.savez(path, **arrays)
+    with pytest.raises(aope.InvalidFile, match=words):
+        aope.StreamMonitor.load(path, monitor.question, radius="azuma-anytime", planned=2000)

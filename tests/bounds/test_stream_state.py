@@ -344,3 +344,21 @@ def test_nothing_of_it_is_unpickled(tmp_path):
     edited(state, lambda arrays: arrays.update(asked=np.array([print], dtype=object)))
     with pytest.raises(aope.InvalidFile, match="is not the state of a stopped pass"):
         aope.bound_stream(scan, asked(), resume=state)
+
+
+def test_a_state_that_ends_within_a_part_is_refused(tmp_path):
+    """Rows between its end and that of the part would be in no sum."""
+    scan, state = stopped(tmp_path)
+
+    def fewer(arrays):
+        arrays["passed"] = arrays["passed"] - 5
+        arrays["class_0.rows"] = arrays["class_0.rows"][:-5]
+        arrays["class_0.sums.counts"] = arrays["class_0.sums.counts"] - np.array([5, 0, 0, 0])
+        ones = len(arrays["class_0.sums.column_squares"]) - 2
+        for name in ("data_moments", "next_moments"):
+            arrays[f"class_0.sums.{name}"][ones, ones] -= 5
+        arrays["class_0.sums.column_squares"][ones + 1] -= 5
+
+    edited(state, forged(fewer))
+    with pytest.raises(aope.InvalidFile, match="rows end within a part"):
+        aope.bound_stream(scan, asked(), resume=state)

@@ -213,3 +213,10 @@ def test_rows_that_were_left_out_are_counted_once(tmp_path):
         found = aope.bound_stream(scan, asked(), "azuma")
         (said,) = [each for each in found.premises if each.name == "cut-off"]
         assert "(4)" in said.text and found.setting.circumstances.left_out == 4
+
+
+def test_a_log_of_two_rows_has_an_interval_as_in_memory(tmp_path):
+    data = planted_rows().rows(slice(0, 2))
+    found = aope.bound_stream(scanned(tmp_path, data, files=1), asked())
+    known = aope.bound_value(aope.Problem(data, MDP.starts, MDP.policy, FACTS), features=MDP.features(), kernel=KERNEL)
+    assert (found.lower, found.upper, found.count) == (known.lower, known.upper, 2)

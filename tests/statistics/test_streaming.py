@@ -319,3 +319,30 @@ def test_projections_of_many_rows_do_not_depend_on_blocks_or_threads():
     wanted = kernel.features(points).T @ columns
     np.testing.assert_allclose(kernel.project(points, columns), wanted, atol=1e-10)
     np.testing.assert_array_equal(kernel.project(points, columns), kernel.project(points, columns))
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value", "words"),
+    [
+        ("counts", 0, 10**6, "is said to be of 1000000 rows"),
+        ("counts", 1, 100, "of which 100 are terminated, and its sums are not"),
+        ("numbers", 1, -1.0, "negative"),
+        ("diag_gram", (0, 0), np.nan, "not all finite"),
+        ("data_moments", (0, 0), np.nan, "not all finite"),
+    ],
+)
+def test_sums_that_contradict_themselves_are_refused(tmp_path, name, at, value, words):
+    aope.partial_statistic(*CASES["random features"]).save(tmp_path / "sums.npz")
+    arrays = dict(np.load(tmp_path / "sums.npz"))
+    arrays[name][at] = value
+    np.savez(tmp_path / "sums.npz", **arrays)
+    with pytest.raises(aope.InvalidFile, match=words):
+        aope.PartialStatistic.load(tmp_path / "sums.npz")
+
+
+def test_sums_with_another_supremum_of_the_kernel_are_of_another_question():
+    data, question = CASES["random features"]
+    sums = aope.partial_statistic(data, question)
+    other = replace(sums, subject=replace(sums.subject, kernel_supremum=1e-6))
+    with pytest.raises(aope.InvalidInput, match="`kernel_supremum`"):
+        aope.bound_sums(other, question, data)

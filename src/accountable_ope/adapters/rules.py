@@ -127,16 +127,17 @@ class _Reader:
     naming: Naming
     actions: int | None
     quoted: dict[str, str] = field(default_factory=dict)
+    text: str = ""
 
     def read(self) -> _Choice:
         """The whole rule."""
         if len(self.rule) > LONGEST:
             raise InvalidInput(f"A rule must not be longer than {LONGEST} characters. This one has {len(self.rule)}.")
-        text = re.sub(r"`([^`\n]+)`", self._quote, self.rule).strip()
+        self.text = re.sub(r"`([^`\n]+)`", self._quote, self.rule).strip()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(text, mode="eval")
+                tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
             raise InvalidInput(f"The rule {self.shown} cannot be read ({error.msg}): {EXAMPLE}.") from None
         except (ValueError, RecursionError, MemoryError, OverflowError):
@@ -227,7 +228,8 @@ class _Reader:
         return f" {name} "
 
     def _name(self, node: ast.Name) -> str:
-        return self.quoted.get(node.id, node.id)
+        written = ast.get_source_segment(self.text, node) or node.id  # the parser takes a micro sign for a Greek letter
+        return self.quoted.get(written, written)
 
     def _column(self, name: str) -> int:
         found = self.naming.column(name)

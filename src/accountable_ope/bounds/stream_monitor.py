@@ -232,6 +232,8 @@ class StreamMonitor:
             if Shelf(arrays).sha256 != said:
                 raise ValueError("its numbers are not those that were written")
             old, new = arrays["agreed"].tolist(), monitor._restore(arrays)
+            if len(old) != len(new):
+                raise ValueError(f"it was made with {len(old)} things fixed, where there are {len(new)}")
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise InvalidFile(f"{os.fspath(path)} is not {WHAT} ({error}).") from error
         for one, other in zip(old, new, strict=True):
@@ -249,7 +251,10 @@ class StreamMonitor:
         agreed = self._agreed(first)
         if agreed == arrays["agreed"].tolist():  # else the sums are of something else
             sums = PartialStatistic.kept(shelf.within("sums"), self.question.subject)
-            self._taken, self._looks = _Taken(head, first, sums, shelf.number("largest")), looks_from(arrays)
+            largest = shelf.number("largest")
+            if not 0 <= largest < np.inf:
+                raise ValueError(f"its largest leverage is {largest}")
+            self._taken, self._looks = _Taken(head, first, sums, largest), looks_from(arrays)
         return agreed
 
     def _agreed(self, first: BellmanSystem) -> list[str]:

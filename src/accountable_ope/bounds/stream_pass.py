@@ -23,34 +23,58 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns, sums_of
 from ..validation import FloatArray
 
-RIDGE = 1e-12
-"""Of G, in units of its mean eigenvalue: keeps it positive definite."""
+RIDGES = (1e-9, 1e-7, 1e-5, 1e-3, 1.0)
+"""Of G, in units of the squares of its columns: keeps it positive definite, with an inverse whose rounding can be counted."""
 
-ROUNDING = 1 + 1e-9
+SAFE = 0.1
+"""So far at most may the computed inverse be off, relative."""
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class Leverage:
     """How large residuals can be: h_i = (z_i'G^{-1}z_i)^{1/2}.
 
-    metric:  G.
-    inverse: of its Cholesky factor.
+    With W the computed inverse of a factor of G, z'G^{-1}z = (Wz)'(WGW')^{-1}(Wz) <= ||Wz||^2 / (1 - d) where ||WGW' - 1|| <= d:
+    whatever rounding did to W, h is not too small.
+
+    metric:   G.
+    inverse:  W.
+    size:     of the columns.
+    factor:   (1 - d)^{-1/2}.
+    rounding: ||Wz|| is off by at most so many ||z / size||.
     """
 
     metric: FloatArray
     inverse: FloatArray
+    size: FloatArray
+    factor: float
+    rounding: float
 
     @classmethod
     def of(cls, first: BellmanSystem) -> Leverage:
         """G from the first rows."""
         columns = np.column_stack([first.residuals, first.target])
-        gram = columns.T @ columns / len(columns)
-        metric = gram + RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny) / len(gram) * np.eye(len(gram))
-        return cls(metric, np.linalg.inv(np.linalg.cholesky(metric)))
+        squares = np.mean(columns**2, axis=0)
+        mean = max(float(squares.mean()), np.finfo(np.float64).tiny)
+        size = np.sqrt(np.where(squares > EPS**2 * mean, squares, mean))
+        scaled = columns / size
+        gram, m = scaled.T @ scaled / len(columns), len(size)
+        for ridge in RIDGES:
+            metric = (gram + ridge * np.eye(m)) * np.outer(size, size)
+            inverse = np.linalg.inv(np.linalg.cholesky(gram + ridge * np.eye(m))) / size
+            off = float(np.linalg.norm(inverse @ metric @ inverse.T - np.eye(m)))
+            off += 3 * m * EPS * float(np.linalg.norm(np.abs(inverse) @ np.abs(metric) @ np.abs(inverse.T)))
+            if off <= SAFE:
+                break
+        rounding = 2 * m * EPS * float(np.linalg.norm(inverse * size))
+        return cls(metric, inverse, size, (1 - off) ** -0.5, rounding)
 
     def at(self, columns: FloatArray) -> FloatArray:
         """h of rows (Z_i, v_i)."""
-        return np.asarray(np.linalg.norm(columns @ self.inverse.T, axis=1) * ROUNDING)
+        found = np.linalg.norm(columns @ self.inverse.T, axis=1)
+        return np.asarray((found + self.rounding * np.linalg.norm(columns / self.size, axis=1)) * self.factor * (1 + 1e-12))
 
     @property
     def quadratic(self) -> Quadratic:

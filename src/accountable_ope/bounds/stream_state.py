@@ -154,9 +154,11 @@ class StreamState:
             raise _damaged(self.path, error) from error
         return rows
 
-    def check_rows(self, sha256: str) -> None:
+    def check_rows(self, sha256: str, rows: int) -> None:
         """Raise where the rows that were read again are not those that were summed."""
         assert self._found is not None
+        if self._found.count("passed") != rows:
+            raise _damaged(self.path, ValueError(f"its {self._found.count('passed')} rows end within a part"))
         if str(self._found.arrays["rows_sha256"]) != sha256:
             raise self._of_another("log", "rows that were summed have other numbers now")
         self._found = None  # its arrays have been copied
@@ -205,7 +207,7 @@ class KeptPass:
             if self._known:
                 self._new += 1
             elif self.rows >= self._done:
-                self._state.check_rows(self._name.hexdigest())
+                self._state.check_rows(self._name.hexdigest(), self.rows)
                 self._known = True
         self._whole = True
         if self._new >= PARTS:

@@ -160,7 +160,7 @@ def pass_over(
     if state is not None:
         state.check_log(scan)
     most = max(len(each.subject.objective) for each in questions)
-    head = first_rows_of(scan, max(HEAD, *block_edges(scan.rows, most)[:1]))
+    head = first_rows_of(scan, max([HEAD, *block_edges(scan.rows, most)[:1]]))
     logs = [LogBegun.of(scan, head, each, rule, split, chosen) for each in questions]
     passing = [
         StreamPass(log.question, log.first, scan.rows, log.run, memory // (8 * len(logs) * (log.first.dimension + 3)))

@@ -20,7 +20,7 @@ class NoCut(Enum):
     POLICY = "the policy draws its actions from a stream that is not known to be apart from the data"
     POINTS = "later rows show states that the earlier ones did not, and weights must not depend on how many there are"
     STARTS = "the start states come from the log itself, and weights must not depend on later rows"
-    SUMS = "only sums over the rows are at hand, and weights are made row by row"
+    SUMS = "only sums over the rows are at hand (no row may be in two of them), and weights are made row by row"
     WEIGHTS = "the first rows gave no weights that point at the value"
 
     @property

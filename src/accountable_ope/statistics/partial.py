@@ -87,7 +87,7 @@ class Subject:
 
     def refuse_other(self, other: Subject) -> None:
         """Raise where sums of the other cannot be added to those of this one."""
-        for name in ("kernel", "features", "discount", "reference"):
+        for name in ("kernel", "features", "discount", "reference", "kernel_supremum"):
             one, two = getattr(self, name), getattr(other, name)
             if one != two:
                 raise InvalidInput(f"{REFUSED}: `{name}` is {one} in one and {two} in the other.")
@@ -211,6 +211,18 @@ class PartialStatistic:
         """How far an entry of K may be off, counted as for all rows at once unless there were more additions than that."""
         return rank_error(self.subject.kernel_supremum, len(self.labels), max(self.roundings, roundings(self.count)))
 
+    def check_counts(self) -> None:
+        """`ValueError` where these cannot be sums: columns of ones among them say again how many rows there are."""
+        for name in _SUMS:
+            if not np.isfinite(getattr(self, name)).all():
+                raise ValueError(f"its {name} are not all finite numbers")
+        m, rows, live = len(self.subject.objective), self.count, self.count - self.ended
+        said = (self.column_squares[m + 1], self.data_moments[m, m], self.next_moments[m, m])
+        if not (0 <= self.ended <= rows >= 2 and self.roundings >= 0 and self.left_out >= 0 and said == (rows, rows, live)):
+            raise ValueError(f"it is said to be of {rows} rows, of which {self.ended} are terminated, and its sums are not")
+        if self.column_squares.min() < 0 or not self.subject.kernel_supremum > 0:
+            raise ValueError("its squares are negative")
+
     def statistic(self) -> KernelStatistic:
         """The statistic of all rows that were added."""
         pair_gram, scale = self.projected.T @ self.projected, np.sqrt(self.column_squares / self.count)
@@ -236,10 +248,8 @@ class PartialStatistic:
         """What `keep` kept; `ValueError` where that cannot be."""
         m, wide = len(subject.objective), len(subject.objective) + 1 + (subject.anchor is not None)
         count, ended, left_out, roundings = shelf.whole("counts", 4).tolist()
-        if not (0 <= ended <= count >= 2 and roundings >= 0 and left_out >= 0):
-            raise ValueError(f"it has sums of {count} rows, of which {ended} are terminated")
         labels = shelf.floats("labels", None, None)
-        return cls(
+        found = cls(
             subject=subject,
             labels=labels,
             projected=shelf.floats("projected", len(labels), m + 2),
@@ -252,6 +262,8 @@ class PartialStatistic:
             left_out=left_out,
             roundings=roundings,
         )
+        found.check_counts()
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as .npz, atomically."""
@@ -293,14 +305,13 @@ class PartialStatistic:
         )
         wrong = [name for name, array, shape in wanted if array.shape != shape or array.dtype != np.float64]
         wide = m + 1 + (numbers.shape == (4,) and not math.isnan(numbers[3]))
-        wrong += [name for name, array in (("data_moments", data), ("next_moments", after)) if array.shape != (wide, wide)]
+        moments = (("data_moments", data), ("next_moments", after))
+        wrong += [name for name, array in moments if array.shape != (wide, wide) or array.dtype != np.float64]
         if counts.shape != (4,) or counts.dtype != np.int64 or names.shape != (4,) or names.dtype.kind != "U":
             wrong.append("counts" if names.shape == (4,) else "names")
         if wrong or labels.dtype != np.float64:
             raise InvalidFile(f"{os.fspath(path)} is not {what} (its array {(wrong or ['labels'])[0]!r} is of another kind).")
         count, ended, left_out, roundings = counts.tolist()
-        if not (0 <= ended <= count >= 2 and roundings >= 0 and left_out >= 0):
-            raise InvalidFile(f"{os.fspath(path)} is not {what} (it has {count} rows, of which {ended} are terminated).")
         kernel, features, fingerprint, declared = (str(name) for name in names)
         discount, supremum, reference, anchor = numbers.tolist()
         subject = Subject(
@@ -314,4 +325,9 @@ class PartialStatistic:
             None if math.isnan(anchor) else anchor,
             declared,
         )
-        return cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, left_out, roundings)
+        found = cls(subject, labels, projected, diag_gram, squares, data, after, count, ended, left_out, roundings)
+        try:
+            found.check_counts()
+        except ValueError as error:
+            raise InvalidFile(f"{os.fspath(path)} is not {what} ({error}).") from error
+        return found
