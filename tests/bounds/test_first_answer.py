@@ -237,3 +237,23 @@ def test_what_goes_together_and_what_does_not() -> None:
         aope.bound_value(asked(), radius="guess")
     with pytest.raises(aope.InvalidInput, match="`estimate` must be"):
         aope.Choice(5, estimate="yes")
+
+
+def test_columns_that_are_rounding_alone_leave_the_certificate_valid() -> None:
+    # Words are columns that add up to 1, so that some of their products are zero but for rounding. Coefficients of any size for
+    # those would explain some of the loss; the ball does not allow them, and the proof of the least loss must say so.
+    random = np.random.default_rng(1001)
+    rows = 3000
+    interest, age, mobile = random.normal(size=rows), random.uniform(18, 70, rows), random.random(rows) < 0.7
+    shown = random.integers(0, 3, rows)
+    score = np.column_stack([0.6 * interest - 2.5, 0.03 * age + 0.5 * mobile - 4, -0.8 * interest - 0.4 * mobile - 2.2])
+    clicks = (random.random(rows) < 1 / (1 + np.exp(-score[np.arange(rows), shown]))).astype(float)
+    states = np.column_stack([interest, age, mobile, ~mobile])
+    log = aope.Transitions(states, shown, clicks, states, terminated=np.ones(rows, dtype=bool), episodes=np.arange(rows))
+    policy = aope.DiscretePolicy(
+        lambda seen: np.eye(3)[np.where(seen[:, 0] < -0.5, 2, np.where(seen[:, 1] > 45, 1, 0))], actions=3
+    )
+    problem = aope.Problem(log, log.first_states(), policy, aope.Assumptions(discount=0.0, reward_range=(0, 1)))
+    chosen = choose_recipe(problem, neural=False, candidates=["products"])
+    found = aope.bound_value(problem, recipe=chosen).verify()
+    assert found.valid, found

@@ -68,6 +68,27 @@ def test_check_names_the_columns_of_the_state(tmp_path: Path) -> None:
     assert re.search(r"severity +│ 1 to 3", text) and "state 0" not in text
 
 
+def test_check_names_actions_and_the_policy_that_is_given(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("visit,lactate,treatment,cured,over\n1,2,drug,0,no\n1,1,wait,1,yes\n2,3,drug,1,yes\n")
+    columns = ("state=lactate", "episode=visit", "action=treatment", "reward=cured", "terminated=over")
+    named = [word for each in columns for word in ("--column", each)]
+    without = aope_command("check", "log.csv", *named, cwd=tmp_path).stdout
+    assert "drug: 66.7%, wait: 33.3%" in without
+    assert "not in this file" in without
+    given = aope_command("check", "log.csv", *named, "--policy", "drug if lactate > 1 else wait", cwd=tmp_path).stdout
+    assert "given: drug if lactate > 1 else wait" in given
+    assert "not in this file" not in given
+
+
+def test_single_decisions_are_told_what_they_lack(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("lactate,action,reward\n2,0,1\n1,1,0\n")
+    done = aope_command("check", "log.csv", cwd=tmp_path)
+    assert "has no column `state`" in done.stderr
+    assert "Did you mean" not in done.stderr
+    done = aope_command("check", "log.csv", "--column", "state=lactate", cwd=tmp_path)
+    assert "as in a bandit, add a column `episode` that numbers the rows" in done.stderr
+
+
 def test_compare_says_of_which_policy_a_remark_is(tmp_path: Path) -> None:
     write(tmp_path / "log.csv", rows())
     (tmp_path / "rules.py").write_text(

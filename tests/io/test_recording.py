@@ -104,3 +104,9 @@ def test_without_gymnasium_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(aope.MissingExtra, match="pip install"):
         recorder(None)
+
+
+def test_a_policy_of_action_vectors_is_asked_for_as_a_function():
+    policy = aope.DeterministicPolicy(lambda states: states[:, :1])
+    with pytest.raises(aope.InvalidInput, match="must be a function of an observation that returns an action"):
+        record_episodes(gymnasium.make("Pendulum-v1"), policy, episodes=1)

@@ -106,7 +106,7 @@ def _class_record(part: ClassCertificates) -> ClassRecord:
         least_norm_terms=part.least_norm_terms,
         note=part.note,
         inside=np.zeros(statistic.dimension) if least is None else least.theta,
-        ball_multiplier=math.nan if least is None else least.ball_multiplier,
+        ball_multiplier=math.nan if least is None else constraints.decomposition.proving_multiplier(constraints.enclosing),
         least_loss_terms=part.least_loss_terms,
         rounds=rounds,
         steps=steps,

@@ -58,7 +58,7 @@ def check(
             description_document(file, reward_range, None if starts is None else starts.starts) | columns_document(columns)
         )
     else:
-        print_description(console(), file, str(data), reward_range, None if starts is None else starts.starts)
+        print_description(console(), file, str(data), reward_range, None if starts is None else starts.starts, problem.policy)
         print_columns(console(), columns)
     if refused is not None:
         raise refused

@@ -235,8 +235,9 @@ def print_description(
     name: str,
     reward_range: tuple[float, float] | None,
     starts: StartStates | None = None,
+    policy: str | None = None,
 ) -> None:
-    """What a data file holds, before any statistics."""
+    """What a data file holds, before any statistics; policy: the target policy that was given beside the file."""
     data = file.data
     table = Table(title=escape(name), title_justify="left", show_header=False)
     table.add_column("what", no_wrap=True)
@@ -258,9 +259,11 @@ def print_description(
         table.add_row(f"  {escape(name)}", f"{column.min():.4g} to {column.max():.4g}, standard deviation {column.std():.4g}")
     if data.finite_actions:
         counts = np.bincount(data.actions.astype(np.int64))
-        shares = ", ".join(f"{index}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts[:SHOWN]))
+        names = data.naming.actions
+        called = [escape(str(names[index])) if index < len(names) else str(index) for index in range(len(counts))]
+        shares = ", ".join(f"{called[index]}: {100 * count / len(data):.1f}%" for index, count in enumerate(counts[:SHOWN]))
         more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-        table.add_row("actions", f"{len(counts)} indices; {shares}{more}")
+        table.add_row("actions", f"{len(counts)} {'names' if names else 'indices'}; {shares}{more}")
     else:
         table.add_row("actions", f"vectors of {data.actions.shape[1]} columns")
     if data.behavior_probability is not None:
@@ -268,7 +271,7 @@ def print_description(
         kind = "probabilities" if data.finite_actions else "densities"
         table.add_row("logger", f"{kind} recorded, {low:.3g} to {high:.3g}")
     table.add_row("start states", _start_summary(starts))
-    table.add_row("target policy", _policy_summary(file))
+    table.add_row("target policy", _policy_summary(file) if policy is None else f"given: {escape(policy)}")
     console.print(table)
 
 
@@ -293,7 +296,8 @@ def _continuity(file: TransitionFile) -> str:
 
 def _policy_summary(file: TransitionFile) -> str:
     if file.at_next is None:
-        return "not in this file (give a column target_action, or --policy module:function to `aope bound`)"
+        rule = '"treat if lactate > 2 else wait"'
+        return f"not in this file (give a column target_action, or --policy: a rule such as {rule}, policy.onnx, module:function)"
     text = f"probabilities of {file.at_next.shape[1]} actions at the next states"
     if file.at_state is not None and file.data.finite_actions and file.data.actions.max() < file.at_state.shape[1]:
         chosen = file.at_state[np.arange(len(file.data)), file.data.actions.astype(np.int64)]

@@ -301,7 +301,8 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
     if labels is None:
         raise InvalidFile(
             f"{table.name} has no column `next_state` (nor `next_state_0`), and no `episode` by which the next state could be "
-            "taken from the following row. Give one of them (--column episode=NAME)."
+            "taken from the following row. Give one of them (--column episode=NAME). Where every row is a decision by itself, as "
+            "in a bandit, add a column `episode` that numbers the rows and a column `terminated` that says yes in all of them."
         )
     following = Following.of(labels)
     for flags, name in ((ended, "terminated"), (table.flags(TRUNCATED), TRUNCATED)):

@@ -205,6 +205,11 @@ def record_episodes(
     start = int(getattr(environment.action_space, "start", 0))
     if isinstance(policy, Policy):
         actions = getattr(environment.action_space, "n", None)
+        if actions is None:
+            raise InvalidInput(
+                "`policy` must be a function of an observation that returns an action, as the environment has action vectors, of "
+                f"which no probabilities are logged. Got {policy!r}."
+            )
         if policy.action_vectors is None or not policy.exact or actions != len(policy.action_vectors):
             raise InvalidInput(f"`policy` must have probabilities of the actions of the environment ({actions}). Got {policy!r}.")
     for episode in range(episodes):

@@ -274,7 +274,9 @@ def missing_column(file: str, names: Sequence[str], base: str) -> InvalidFile:
     """What to say where a column is not there."""
     if list(names) == ["item"]:
         return InvalidFile(f"{file} holds whole episodes as RLlib packs them: let it write rows, by output_write_episodes=False.")
-    hint = f"{did_you_mean(base, names)} Say which it is: --column {base}={'NAME,NAME' if base == 'state' else 'NAME'}."
+    # A state is several columns with names of their own: one that merely sounds like it is not meant.
+    near, like = ("", "NAME,NAME") if base == "state" else (did_you_mean(base, names), "NAME")
+    hint = f"{near} Say which it is: --column {base}={like}."
     return InvalidFile(f"{file} has no column `{base}` (nor `{base}_0`). Its columns: {listed(names)}.{hint}")
 
 
