@@ -16,6 +16,7 @@ from every_result import RESULTS, result
 from mutations import mutations
 
 SURVIVES = {
+    r"\.engine\.(name|reason)": "who made the sums, which changes nothing of what they prove",
     r"\.setting\.data\.(sha256|starts)": "names of the data, which only the data can tell",
     r"\.certificates\[\d\]\.(statistic|basis)\..*": "sums over the data and the class itself, which only the data can tell",
     r"\.certificates\[\d\]\.constraints\.range\.(diameter|slack|points|center).*": "the class itself",

@@ -30,6 +30,10 @@ AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
 BET = "What a practitioner would bet on, for many rows"
+FEW_ROWS = 0.5
+"""Where what is proved leaves open more than this share of the possible values, rows are few for a large-sample statement too: on
+logs of 5,000 rows of a simulated clinic, so wide, every second one missed the value, and of 40,000 rows one in ten."""
+
 HARDLY = 0.97
 """An interval of this share of the range of values says next to nothing."""
 WIDE = 0.25
@@ -152,7 +156,8 @@ def _bounded(interval: Interval, companions: Companions, against: Ruling | None)
     if crossed is None or not _says_something(crossed):
         return first, _left_out(companions)
     proved = f"What is {_proved(interval)}: {low} to {high}, if what is assumed holds."
-    second = f"{BET}: {_estimate(crossed)}. {proved}"
+    few = ", often too narrow with so few rows" if interval.width > FEW_ROWS * (most - least) else ""
+    second = f"{BET}: {_estimate(crossed)}{few}. {proved}"
     return first, " ".join(filter(None, (second, _left_out(companions))))
 
 
