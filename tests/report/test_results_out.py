@@ -4,18 +4,17 @@ import json
 import math
 import sys
 from enum import Enum
-from functools import cache
 from html.parser import HTMLParser
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import accountable_ope as aope
 import every_result
-from accountable_ope import baselines, bounds
+from accountable_ope import bounds
 from accountable_ope.io.shown import Drawn, Shown
 from accountable_ope.verification import Verification
+from shown_results import DRAWN, HOSTILE, NAMES, result
 
 NOT_RESULTS = {
     "Altered": "a row of a Breakdown",
@@ -33,84 +32,6 @@ NOT_RESULTS = {
     "Study": "asks questions; its answers are results",
     "Choice": "an input",
 }
-HOSTILE = '<script>alert("x")</script>'
-
-
-@cache
-def results():
-    """One of each, small."""
-    mdp, problem = every_result.MDP, every_result.problem()
-    setting = {"features": mdp.features(), "kernel": every_result.KERNEL}
-    interval = every_result.result("certified")
-    study = every_result.study()
-    question = aope.Question(
-        mdp.starts, mdp.policy, aope.Assumptions(0.6, (0, 1), norm_bound=9.0, reward_noise=False, terminates=False)
-    )
-    monitor = aope.Monitor(question, **setting, planned=400)
-    stream = aope.StreamQuestion(question, mdp.features(), aope.RandomFeatureKernel(20))
-    streamed = aope.StreamMonitor(stream, planned=400, keep=100)
-    for night in range(2):
-        batch = mdp.sample(np.random.default_rng(night), trajectories=4)
-        report = monitor.update(batch, f"night {night}")
-        streamed.update(batch)
-    missed = every_result.result("features and what they miss")
-    logged = mdp.sample(np.random.default_rng(0), trajectories=30, length=8)
-    probabilities = np.full(len(logged), 1 / 3)
-    baseline = baselines.importance_sampling_interval(
-        logged, mdp.policy, behavior=probabilities, discount=0.6, reward_range=(0, 1), horizon=8
-    )
-    names = [aope.NamedPolicy("new", mdp.policy), aope.NamedPolicy(HOSTILE, mdp.policy)]
-    return {
-        "Interval": interval,
-        "LoggedValue": aope.logged_value(problem),
-        "CrossFittedInterval": aope.cross_fitted_interval(problem, **setting, landmarks=10),
-        "SandwichInterval": bounds.sandwich_interval(problem, **setting),
-        "AndersonRubinInterval": bounds.anderson_rubin_interval(problem, **setting),
-        "BaselineInterval": baseline,
-        "Diagnosis": aope.diagnose(every_result.estimate, problem, **setting),
-        "Correction": aope.correct(every_result.estimate, problem, **setting),
-        "Comparison": aope.compare(problem, names, **setting),
-        "Curve": study.curve("norm_bound", [1.0, 2.0, 4.0]),
-        "Flip": study.flip_point(0.5, "norm_bound", 0.5),
-        "LeastNorm": study.least_norm(0.5),
-        "RowsNeeded": study.rows_needed(0.1, 2),
-        "MisfitNorms": missed.misfit_norms(0.5),
-        "Breakdown": interval.breakdown(False),
-        "HalfClass": aope.bound_value(problem, features=every_result.MANY, kernel=every_result.KERNEL).half_class(),
-        "Monitor": monitor,
-        "StreamMonitor": streamed,
-        "MonitorReport": report,
-        "Verification": interval.verify(),
-        "Verdict": interval.verdict(),
-        "Ruling": interval.decide(0.5),
-    }
-
-
-NAMES = (
-    "Interval",
-    "LoggedValue",
-    "CrossFittedInterval",
-    "SandwichInterval",
-    "AndersonRubinInterval",
-    "BaselineInterval",
-    "Diagnosis",
-    "Correction",
-    "Comparison",
-    "Curve",
-    "Flip",
-    "LeastNorm",
-    "RowsNeeded",
-    "MisfitNorms",
-    "Breakdown",
-    "HalfClass",
-    "Monitor",
-    "StreamMonitor",
-    "MonitorReport",
-    "Verification",
-    "Verdict",
-    "Ruling",
-)
-DRAWN = [name for name in NAMES if name not in ("Verdict", "Ruling")]
 
 
 class Words(HTMLParser):
@@ -141,27 +62,29 @@ def test_every_public_result_is_here():
     public = {name for name in bounds.__all__ if isinstance(getattr(bounds, name), type)}
     kinds = {name for name in public if not issubclass(getattr(bounds, name), Enum)}
     assert kinds - set(NOT_RESULTS) == set(NAMES) - {"BaselineInterval", "Verification"}
-    assert set(results()) == set(NAMES)
-    for name, result in results().items():
-        assert type(result).__name__ == name
-        assert isinstance(result, Shown)
-        assert isinstance(result, Drawn) == (name in DRAWN)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_what_its_name_says(name):
+    assert type(result(name)).__name__ == name
+    assert isinstance(result(name), Shown)
+    assert isinstance(result(name), Drawn) == (name in DRAWN)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_is_plain_json_with_the_name_of_its_schema(name):
-    document = results()[name].to_dict()
+    document = result(name).to_dict()
     assert next(iter(document)) == "schema" and document["schema"].startswith("accountable-ope/")
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_has_a_row_for_each(name):
-    result = results()[name]
-    frame = result.to_frame()
+    found = result(name)
+    frame = found.to_frame()
     assert isinstance(frame, pd.DataFrame) and len(frame) > 0
-    assert result.to_frame("polars").shape == frame.shape
-    assert result.to_frame("pyarrow").num_rows == len(frame)
+    assert found.to_frame("polars").shape == frame.shape
+    assert found.to_frame("pyarrow").num_rows == len(frame)
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -169,26 +92,26 @@ def test_a_picture_comes_as_axes(name):
     from matplotlib import pyplot
     from matplotlib.axes import Axes
 
-    result = results()[name]
-    own = result.plot()
+    found = result(name)
+    own = found.plot()
     assert isinstance(own, Axes)
     assert own.has_data() or own.texts
     own.figure.canvas.draw()
     _, given = pyplot.subplots()
-    assert result.plot(given) is given
+    assert found.plot(given) is given
     pyplot.close("all")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cell_says_first_what_it_says(name):
-    words = Words(results()[name]._repr_html_())
+    words = Words(result(name)._repr_html_())
     assert words.open == [] and "script" not in words.tags
     assert words.tags.index("b") < words.tags.index("table") if "table" in words.tags else True
     assert "nan" not in words.text.lower().split()
 
 
 def test_what_comes_first():
-    found = results()
+    found = {name: result(name) for name in NAMES}
     first = {name: Words(found[name]._repr_html_()).text for name in NAMES}
     assert first["Interval"].startswith(found["Interval"].verdict().sentence)
     assert first["Comparison"].startswith(found["Comparison"].verdict)
@@ -199,15 +122,15 @@ def test_what_comes_first():
 
 
 def test_numbers_are_the_same_everywhere():
-    interval = results()["Interval"]
+    interval = result("Interval")
     (row,) = interval.to_frame().to_dict("records")
     (document,) = interval.to_dict()["intervals"]
     assert (row["lower"], row["upper"]) == (interval.lower, interval.upper) == (document["lower"], document["upper"])
-    curve = results()["Curve"]
+    curve = result("Curve")
     frame = curve.to_frame()
     assert frame["value"].tolist() == list(curve.values) and frame["lower"].tolist() == pytest.approx(curve.lower, nan_ok=True)
     assert [row["value"] for row in curve.to_dict()["rows"]] == list(curve.values)
-    compared = results()["Comparison"].to_frame()
+    compared = result("Comparison").to_frame()
     assert compared["policy"].tolist() == ["new", HOSTILE, "logged policy"]
 
 
@@ -222,7 +145,7 @@ def test_a_refuted_interval_has_no_numbers():
 
 
 def test_what_is_missing_is_named_with_its_command(monkeypatch):
-    interval = results()["Interval"]
+    interval = result("Interval")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(aope.MissingExtra, match="pip install pandas"):
         interval.to_frame()
@@ -235,12 +158,12 @@ def test_what_is_missing_is_named_with_its_command(monkeypatch):
 @pytest.mark.parametrize("library", ["excel", "", 3])
 def test_another_library_is_refused(library):
     with pytest.raises(aope.InvalidInput, match="`library` must be"):
-        results()["Interval"].to_frame(library)
+        result("Interval").to_frame(library)
 
 
 def test_axes_that_are_none_are_refused():
     with pytest.raises(aope.InvalidInput, match="`axes` must be axes"):
-        results()["Interval"].plot("here")
+        result("Interval").plot("here")
 
 
 def test_a_monitor_without_looks_says_so():

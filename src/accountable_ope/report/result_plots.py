@@ -136,8 +136,9 @@ def _(result: Correction, /) -> Picture:
     def draw(axes: Any) -> None:
         draw_bars(axes, bars, f"{result.status.name}: value by the estimate, and corrected")
         for name, value, color in (("estimate", result.estimate_before, VERMILION), ("corrected", result.estimate_after, GREEN)):
-            axes.axvline(value, color=color, linestyle=DASHES, linewidth=1.4, label=f"{name}: {value:.4g}")
-        axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, -0.75), ncols=2)
+            axes.axvline(value, color=color, linestyle=DASHES, linewidth=1.4)
+            label = f"{name} {value:.4g}"
+            axes.annotate(label, (value, 0.55), xytext=(4, 0), textcoords="offset points", color=color, fontsize=8, va="bottom")
 
     return Picture(2.2, draw)
 
@@ -155,7 +156,7 @@ def _(result: MisfitNorms, /) -> Picture:
 def _curve(axes: Any, curve: Curve, flip: Flip | None) -> None:
     draw_curve(axes, curve, flip, None if flip is None else flip.threshold)
     names = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each name once
-    axes.legend(names.values(), names.keys(), fontsize=8, frameon=False)
+    axes.legend(names.values(), names.keys(), fontsize=8, framealpha=0.85, edgecolor="none")
 
 
 @picture_of.register
@@ -167,6 +168,8 @@ def _(result: Flip, /) -> Picture:
             axes.plot([result.value], [0], "o", color=GREEN, label=f"supported to {result.value:.4g}")
         if result.beyond is not None:
             axes.plot([result.beyond], [0], "X", color=VERMILION, label=f"not at {result.beyond:.4g}")
+        if all(each is None or each > 0 for each in (result.value, result.beyond, result.baseline)):
+            axes.set_xscale("log")
         _line(axes, result.baseline, LABELS[result.parameter])
         axes.set_title(f"value >= {result.threshold:g}: {result.outcome.name}", loc="left", fontsize=11)
 
