@@ -24,12 +24,14 @@ from ..report.document import Counted, Document, columns_document, ladder_docume
 from ..report.fragility import fragility_document
 from ..report.html import report_html
 from ..report.label import labeled
+from ..report.made import Made
 from ..report.plots import new_figure, save_figure
 from .curves import print_misfit_norms
 from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .saying import Said, print_said
 from .text import print_columns, print_ladder, print_recipe
+from .typed import typed_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,7 +152,8 @@ def show(
         remarks += [] if intervals[-1].engine is None else [str(intervals[-1].engine)]
         remarks += [sentence for each in columns for sentence in each.sentences()]
         names = columns[0].states if columns else ()
-        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names)
+        made = Made.now(typed_words())
+        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names, made)
         write_text(report, page)
         note(f"Report: {report}")
 
