@@ -246,6 +246,7 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     aope.bound_average_reward(data, mdp.policy, aope.AverageReward((0, 1), value_span=2.0), **azuma)
     interval = aope.bound_value(asked, **azuma)
     aope.verify(interval, data=data, starts=mdp.starts, policy=mdp.policy, features=common["features"])
+    interval.to_frame("pandas")
     ruling = interval.decide(0.5)
     interval.verdict(0.5)
     interval.breakdown(False)
