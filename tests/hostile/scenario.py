@@ -97,10 +97,13 @@ def public_callables() -> dict[str, Callable[..., Any]]:
             if not any(each.kind is not each.VAR_POSITIONAL for each in inspect.signature(value).parameters.values()):
                 continue
             found[f"{value.__module__}.{value.__name__}"] = value
-            for method, body in vars(value).items() if isinstance(value, type) else ():
-                body = getattr(body, "__func__", body)
-                if not method.startswith("_") and hasattr(body, "__wrapped__") and inspect.isfunction(body):
-                    found[f"{value.__module__}.{value.__name__}.{method}"] = body
+            for owner in value.__mro__ if isinstance(value, type) else ():
+                if owner.__module__.split(".")[0] != aope.__name__:
+                    continue
+                for method, body in vars(owner).items():
+                    body = getattr(body, "__func__", body)
+                    if not method.startswith("_") and hasattr(body, "__wrapped__") and inspect.isfunction(body):
+                        found[f"{owner.__module__}.{owner.__name__}.{method}"] = body
     return found
 
 
@@ -246,6 +249,8 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     aope.bound_average_reward(data, mdp.policy, aope.AverageReward((0, 1), value_span=2.0), **azuma)
     interval = aope.bound_value(asked, **azuma)
     aope.verify(interval, data=data, starts=mdp.starts, policy=mdp.policy, features=common["features"])
+    interval.to_frame("pandas")
+    interval.plot(None)
     ruling = interval.decide(0.5)
     interval.verdict(0.5)
     interval.breakdown(False)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, value_ranges
 from ..problem.contradictions import check_data, may_end
 from ..problem.policy import Policy
@@ -37,7 +38,7 @@ _EPISODES = {
 
 @checked
 @dataclass(frozen=True)
-class BaselineInterval:
+class BaselineInterval(Shown, Drawn):
     """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
 
     lower > upper refutes what was assumed, at level delta: most often the behavior probabilities are not the true ones.

@@ -10,6 +10,7 @@ import numpy as np
 from ..arguments import checked
 from ..classes.function_class import Features
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -36,7 +37,7 @@ from .interval import clip
 
 @checked
 @dataclass(frozen=True, eq=False)
-class AndersonRubinInterval:
+class AndersonRubinInterval(Shown, Drawn):
     """The values of all Q of the class with eps'(K - q D) eps <= 0, within norm bound and value box, cut to the declared range.
 
     Attributes

@@ -16,6 +16,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.display import ends_text
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, Range, RelativeNorm
 from ..problem.statements import Statement, Status, advice, remark
 from ..programs.envelope import Envelope, Steps
@@ -74,7 +75,7 @@ class Altered:
 
 @checked
 @dataclass(frozen=True)
-class Breakdown:
+class Breakdown(Shown, Drawn):
     """What a width is made of and what would narrow it; made by `Interval.breakdown`.
 
     Attributes

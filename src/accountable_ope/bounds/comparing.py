@@ -20,6 +20,7 @@ from ..arguments import checked
 from ..classes.function_class import Features, as_classes
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, part_of
 from ..problem.policy import Policy
@@ -160,7 +161,7 @@ class Difference:
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown, Drawn):
     """Several policies on one log, all statements at once with probability 1 - delta; made by `compare`.
 
     Attributes

@@ -16,6 +16,7 @@ from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
 from ..errors import InvalidInput
 from ..io.display import ends_text, result_html
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -48,7 +49,7 @@ class CorrectionStatus(Enum):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Correction:
+class Correction(Shown, Drawn):
     """estimate + change, with the change of least norm; callable like any Q where the features are a function of points.
 
     Attributes

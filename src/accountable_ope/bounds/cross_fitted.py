@@ -13,6 +13,7 @@ from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, as_class
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
@@ -47,7 +48,7 @@ METHOD = "cross-fitted doubly robust"
 
 @checked
 @dataclass(frozen=True, eq=False)
-class CrossFittedInterval:
+class CrossFittedInterval(Shown, Drawn):
     """estimate +- its half-width, cut to the declared range of values. Coverage tends to 1 - delta with the number of episodes.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
+from ..io.shown import Shown
 from ..problem.statements import Statement, Status, range_text, remark
 from ..validation import number
 from .logging_policy import LoggedValue, logged_value
@@ -33,7 +34,7 @@ class Judgment(Enum):
 
 @checked
 @dataclass(frozen=True)
-class Ruling:
+class Ruling(Shown):
     """What the data say of a claim about the value of the target policy.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from ..arguments import checked
 from ..classes.function_class import Features
 from ..io.display import ends_text, result_html
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -44,7 +45,7 @@ class EstimateVerdict(Enum):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(Shown, Drawn):
     """An estimate against the data.
 
     Attributes

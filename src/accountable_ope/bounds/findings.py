@@ -7,6 +7,7 @@ from enum import Enum
 
 from ..arguments import checked
 from ..io.display import confidence
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Range
 from ..problem.statements import Guarantee, Statement, Status
 
@@ -55,7 +56,7 @@ class CurveRow:
 
 @checked
 @dataclass(frozen=True)
-class Curve:
+class Curve(Shown, Drawn):
     """The interval at each value of one parameter, all else as declared; its ends are NaN where it is INCONSISTENT.
 
     Attributes
@@ -99,7 +100,7 @@ class Curve:
 
 @checked
 @dataclass(frozen=True)
-class LeastNorm:
+class LeastNorm(Shown, Drawn):
     """A norm exceeds the value with probability 1 - delta: the data refute bounds up to it. None from above can be learned.
 
     Attributes
@@ -131,7 +132,7 @@ class LeastNorm:
 
 @checked
 @dataclass(frozen=True)
-class Flip:
+class Flip(Shown, Drawn):
     """Where the decision "value of the policy >= threshold" stops being supported, which it is while lower >= threshold.
 
     Attributes
@@ -184,7 +185,7 @@ class Prefix:
 
 @checked
 @dataclass(frozen=True)
-class RowsNeeded:
+class RowsNeeded(Shown, Drawn):
     """How many rows a wanted width takes. Extrapolated, not guaranteed.
 
     Attributes

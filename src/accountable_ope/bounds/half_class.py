@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..arguments import checked
 from ..classes.halved import half_class
 from ..io.display import ends_text
+from ..io.shown import Drawn, Shown
 from ..problem.statements import Statement, Status, remark
 from .fragility import FRAGILE
 from .rebound import Rebound
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @checked
 @dataclass(frozen=True)
-class HalfClass:
+class HalfClass(Shown, Drawn):
     """An interval beside that of half of its class, every other feature taken away; made by `Interval.half_class`.
 
     Attributes

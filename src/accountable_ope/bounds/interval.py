@@ -13,6 +13,7 @@ from ..arguments import checked
 from ..classes.ranges import ResidualRange
 from ..defaults.recipe import Recipe
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, ValueRanges
 from ..problem.average_reward import AverageReward
 from ..problem.description import Description
@@ -218,7 +219,7 @@ class ClassCertificates:
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Interval:
+class Interval(Shown, Drawn):
     """lower <= value of the target policy <= upper with probability 1 - delta, if the premises hold.
 
     Made by `bound_value` and its relatives. `value in interval` and `interval.width` do what they say.

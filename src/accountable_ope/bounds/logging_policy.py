@@ -20,6 +20,7 @@ from ..arguments import checked
 from ..baselines import betting_lower
 from ..errors import InvalidInput
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, Range, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.contradictions import check_data, may_end
@@ -39,7 +40,7 @@ SAME_STATE = 1e-6
 
 @checked
 @dataclass(frozen=True, eq=False)
-class LoggedValue:
+class LoggedValue(Shown, Drawn):
     """With probability at least 1 - delta, lower <= value of the logging policy <= upper, if the premises hold.
 
     Attributes

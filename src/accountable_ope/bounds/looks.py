@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..arguments import checked
 from ..io.display import ends_text, interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..problem.statements import Guarantee, Statement, Status
 from ..radii.doubts import statements
 from .interval import Interval
@@ -51,7 +52,7 @@ class Look:
 
 @checked
 @dataclass(frozen=True, eq=False)
-class MonitorReport:
+class MonitorReport(Shown, Drawn):
     """What an update says: the interval of this time with its certificates, and the running one (see `Look`).
 
     Attributes

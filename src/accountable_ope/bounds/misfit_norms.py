@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..arguments import checked
 from ..io.display import confidence
+from ..io.shown import Drawn, Shown
 from ..problem.statements import Statement, remark
 from .findings import Curve, Flip, FlipOutcome, LeastNorm, Parameter
 from .sensitivity import study_of
@@ -23,7 +24,7 @@ FLIP_TOLERANCE = 0.1
 
 @checked
 @dataclass(frozen=True)
-class MisfitNorms:
+class MisfitNorms(Shown, Drawn):
     """What the norm of what features miss decides; made by `Interval.misfit_norms`.
 
     All intervals lie on one event, with rates that leave room for larger norms: that at the declared norm may be a little wider

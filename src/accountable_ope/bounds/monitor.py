@@ -25,6 +25,7 @@ from ..classes.precomputed import Precomputed
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..io.names import read_naming, written_naming
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel, block
 from ..problem.assumptions import Assumptions, RelativeNorm, value_ranges
 from ..problem.contradictions import check_data
@@ -66,7 +67,7 @@ class _Taken:
 
 
 @checked
-class Monitor:
+class Monitor(Shown, Drawn):
     """Bounds for one question while its data grow: an evaluation that grows. A batch that is refused changes nothing.
 
     Parameters

@@ -9,6 +9,7 @@ from statistics import NormalDist
 from ..arguments import checked
 from ..classes.function_class import Features, FunctionClass, expected_features
 from ..io.display import interval_html, one_line
+from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
@@ -38,7 +39,7 @@ from .interval import clip
 
 @checked
 @dataclass(frozen=True, eq=False)
-class SandwichInterval:
+class SandwichInterval(Shown, Drawn):
     """estimate +- z standard_error, cut to the declared range of values. Coverage tends to 1 - delta with the number of rows.
 
     Attributes

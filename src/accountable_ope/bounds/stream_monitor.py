@@ -19,6 +19,7 @@ from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..io.files import load_arrays, save_arrays
 from ..io.shelf import Shelf
+from ..io.shown import Drawn, Shown
 from ..problem.contradictions import check_data
 from ..problem.problem import Problem
 from ..problem.transitions import Transitions
@@ -58,7 +59,7 @@ class _Taken:
 
 
 @checked
-class StreamMonitor:
+class StreamMonitor(Shown, Drawn):
     """Bounds for one question while its data grow, in memory that does not. A batch that is refused changes nothing.
 
     Parameters

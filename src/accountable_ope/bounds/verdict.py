@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..io.display import confidence
+from ..io.shown import Shown
 from ..problem.never_logged import rows_wanted
 from ..problem.statements import Guarantee, Statement, Status, advice, remark
 from ..radii.doubts import DoubtKind, p_text
@@ -44,7 +45,7 @@ SERIOUS = ("overlap",)
 
 @checked
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Shown):
     """What a result says, in plain sentences; see docs/verdict.md.
 
     Parameters

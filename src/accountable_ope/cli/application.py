@@ -18,6 +18,7 @@ from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from ..errors import AopeError
 from .exits import BAD_INPUT, INTERRUPTED, NO_OUTPUT
+from .typed import typed
 
 COMMANDS = {
     "bound": (
@@ -130,7 +131,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; a problem with the input or the output is one sentence on the error stream."""
     try:
         try:
-            code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+            with typed(arguments):
+                code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
         except (AopeError, CycloptsError) as error:
             _complain(_sentence(error))
             code = BAD_INPUT

@@ -12,17 +12,17 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from ..bounds.comparing import Comparison, Contender, Difference, NamedPolicy
+from ..bounds.comparing import Comparison, NamedPolicy
 from ..bounds.comparing import compare as compare_policies
 from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import BET
 from ..errors import InvalidInput
 from ..io.columns import FileColumns
 from ..io.display import confidence
-from ..problem.statements import Statement, Status, texts
-from ..report.companions import cross_fitted_document
+from ..problem.statements import Statement, Status
 from ..report.comparison_plot import comparison_figure
-from ..report.document import Document, columns_document, finite_or_none
+from ..report.contest import comparison_document
+from ..report.document import columns_document
 from ..validation import number
 from .exits import INCONSISTENT, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
@@ -107,7 +107,7 @@ def compare(
         bets = found.bets
     columns = _columns(read, policies)
     if output.as_json:
-        print_json(comparison_document(found) | columns_document(columns))
+        print_json("compare", comparison_document(found) | columns_document(columns))
     else:
         print_comparison(console(), found, bets)
         print_columns(console(), columns)
@@ -171,41 +171,3 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
 
 def _ends(lower: float, upper: float) -> str:
     return "-" if math.isnan(lower) else f"\\[{number_text(lower)}, {number_text(upper)}]"
-
-
-def comparison_document(found: Comparison) -> Document:
-    """The comparison for machines."""
-    return {
-        "verdict": {"sentence": found.verdict, "unbeaten": list(found.unbeaten)},
-        "delta": found.delta,
-        "delta_each": found.share,
-        "policies": [_contender(each) for each in found.contenders],
-        "differences": [_difference(each) for each in found.differences],
-        "statements": texts(found.statements),
-    }
-
-
-def _contender(each: Contender) -> Document:
-    return {
-        "name": each.name,
-        "logged": isinstance(each.found, LoggedValue),
-        "lower": finite_or_none(each.lower),
-        "upper": finite_or_none(each.upper),
-        "status": each.status.name,
-        "guarantee": each.found.guarantee.value,
-        "doubts": [str(doubt) for doubt in each.found.doubts],
-        "bet": None if each.bet is None else each.bet.text,
-        "cross_fitted": None if each.crossed is None else cross_fitted_document(each.crossed),
-        "assumed": texts(each.found.premises),
-    }
-
-
-def _difference(each: Difference) -> Document:
-    return {
-        "first": each.first,
-        "second": each.second,
-        "lower": finite_or_none(each.lower),
-        "upper": finite_or_none(each.upper),
-        "paired": each.paired,
-        "first_is_better": each.judgment.name,
-    }

@@ -80,7 +80,7 @@ def coverage(
                 )
     rows = summarize(table)
     if output.as_json:
-        print_json(coverage_document(rows))
+        print_json("coverage", coverage_document(rows))
     else:
         for level in levels:
             print_coverage(console(), [row for row in rows if row.delta == level])
@@ -157,7 +157,7 @@ def _print_families(as_json: bool) -> None:
     if as_json:
         keys = ("name", "data", "description", "truth")
         rows = [(family.name, family.data_kind.value, family.description, family.truth) for family in families]
-        print_json({"families": [dict(zip(keys, row, strict=True)) for row in rows]})
+        print_json("families", {"families": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
     for group in GROUPS:
         console().print(f"Group [bold]{group.name}[/]: {', '.join(group.families)}")

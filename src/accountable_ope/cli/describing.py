@@ -12,11 +12,11 @@ from ..demo import DEMO_COMMAND, DEMO_FILES, copy_demo_data, demo_behavior_value
 from ..errors import AopeError
 from ..problem.contradictions import check_data
 from ..problem.first_look import refuse_other_units
-from ..report.document import columns_document, description_document, ladder_document
+from ..report.document import columns_document, description_document
 from ..validation import ordered_pair
 from .inputs import check_declared_rewards, check_ignored, check_policy, columns_of, first_states, read_log, read_starts
 from .options import OUTPUT, AsJson, DataFile, Declarations, ProblemOptions, given
-from .output import check_folder, check_places, console, json_text, print_json, progress, show, write_text
+from .output import bound_document, check_folder, check_places, console, json_text, print_json, progress, show, write_text
 from .saying import Said
 from .text import print_columns, print_description
 
@@ -55,7 +55,8 @@ def check(
         refused = error  # after the description, which may show why
     if as_json:
         print_json(
-            description_document(file, reward_range, None if starts is None else starts.starts) | columns_document(columns)
+            "check",
+            description_document(file, reward_range, None if starts is None else starts.starts) | columns_document(columns),
         )
     else:
         print_description(console(), file, str(data), reward_range, None if starts is None else starts.starts, problem.policy)
@@ -85,4 +86,4 @@ def demo(
     if not as_json:
         console().print(f"\nThe same as:\n  {DEMO_COMMAND}", soft_wrap=True)
     if output is not None:
-        write_text(output / RESULT, json_text(said.document() | ladder_document(intervals, data)) + "\n")
+        write_text(output / RESULT, json_text("bound", bound_document(intervals, data, said)) + "\n")

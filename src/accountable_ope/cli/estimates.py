@@ -94,7 +94,8 @@ def _show(diagnosis: Diagnosis, said: Said, read: _Read, output: PlotOptions, ru
     if output.as_json:
         first = said.document()
         value = {"value_verdict": first.pop("verdict")}  # `verdict` is that on the estimate
-        print_json(diagnosis_document(diagnosis, read.place) | value | first | columns_document(read.columns))
+        document = diagnosis_document(diagnosis, read.place) | value | first
+        print_json("diagnose", document | columns_document(read.columns))
     else:
         print_diagnosis(console(), diagnosis, read.place)
         console().print()
@@ -139,7 +140,7 @@ def correct(
     if output is not None:
         correction.save(output)
     if as_json:
-        print_json(correction_document(correction) | columns_document(inputs.columns))
+        print_json("correct", correction_document(correction) | columns_document(inputs.columns))
     else:
         print_correction(console(), correction)
         print_columns(console(), inputs.columns)

@@ -71,7 +71,7 @@ def experiment(
     check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in _names(figure, task)})
     documents = [_run(figure, task, scale, out, workers, markdown, as_json) for task in tasks]
     if as_json:
-        print_json({"figure": figure, "tasks": documents})
+        print_json("experiment", {"figure": figure, "tasks": documents})
 
 
 def _run(

@@ -12,21 +12,19 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from ..bounds.decision import Judgment
-from ..bounds.looks import Decision, Look, MonitorReport, first_decision
+from ..bounds.looks import Look, MonitorReport, first_decision
 from ..bounds.monitor import Monitor, read_history
-from ..bounds.verdict import outward
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
 from ..io.coding import NO_WORDS
-from ..io.display import confidence
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
 from ..problem.problem import Question
 from ..problem.statements import Status
 from ..radii.doubts import shown_status
-from ..report.document import Document, columns_document, interval_document
+from ..report.document import columns_document
 from ..report.monitor_plot import monitor_figure
+from ..report.watching import doubted, judgment, monitor_document, monitor_sentence
 from ..validation import number
 from .deciding import JUDGED
 from .inputs import columns_of, read_log, read_policy, read_starts
@@ -106,45 +104,14 @@ def monitor(
             raise InvalidInput(f"{path} was not taken in: {error}") from error
         opened.save(state)
     if output.as_json:
-        print_json(_document(opened, report, threshold) | columns_document(columns))
+        print_json("monitor", monitor_document(opened, report, threshold) | columns_document(columns))
     else:
         _print(opened, report, threshold, [path.name for path, label in labeled if label in known])
         print_columns(console(), columns)
     output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
     if threshold is not None:
-        return JUDGED[_judgment(opened.history, report, threshold)]
-    return EXIT_CODES[shown_status(opened.history[-1].status, doubted=_doubted(report))]
-
-
-def _doubted(report: MonitorReport | None) -> bool:
-    """Whether the class is doubted by the rows so far; without new rows it was not asked."""
-    return report is not None and report.interval.doubted
-
-
-def _judgment(looks: Sequence[Look], report: MonitorReport | None, threshold: float) -> Judgment:
-    """What is certain about the claim "value >= threshold", at all times together."""
-    if looks[-1].status is Status.INCONSISTENT:
-        return Judgment.INCONSISTENT
-    if _doubted(report):
-        return Judgment.DOUBTED
-    decision = first_decision(looks, threshold)
-    if decision is None:
-        return Judgment.UNDECIDED
-    return Judgment.SUPPORTED if decision.at_least else Judgment.REFUTED
-
-
-def _sentence(monitor: Monitor, report: MonitorReport | None) -> str:
-    """What to read if nothing else is read."""
-    last = monitor.history[-1]
-    if last.status is Status.INCONSISTENT:
-        return "No function of the class fits the looks of all times together, so that there is no interval."
-    if last.status is Status.VACUOUS:
-        return "These data and assumptions do not bound the new policy's value yet."
-    low, high = outward(last.lower, last.upper)
-    sure = f"{confidence(monitor.delta)} confidence, at all times together,"
-    if _doubted(report):
-        return f"The class is doubted; only if it contains Q, with {sure} the new policy's value lies between {low} and {high}."
-    return f"With {sure} the new policy's value lies between {low} and {high}."
+        return JUDGED[judgment(opened.history, report, threshold)]
+    return EXIT_CODES[shown_status(opened.history[-1].status, doubted=doubted(report))]
 
 
 def _refuse_copies(labels: Sequence[str]) -> None:
@@ -183,7 +150,7 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
 def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
     """One row per look, then what was decided and what was assumed."""
     terminal, looks = console(), monitor.history
-    terminal.print(_sentence(monitor, report), style="bold", markup=False)
+    terminal.print(monitor_sentence(monitor, report), style="bold", markup=False)
     terminal.print()
     title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
     table = titled_table(title)
@@ -214,41 +181,3 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
 
 def _ends(low: float, high: float) -> str:
     return "-" if math.isnan(low) else f"\\[{low:.4g}, {high:.4g}]"
-
-
-def _document(monitor: Monitor, report: MonitorReport | None, threshold: float | None) -> Document:
-    """The monitor for machines."""
-    decision = None if threshold is None else monitor.decided(threshold)
-    return {
-        "radius": monitor.radius,
-        "delta": monitor.delta,
-        "planned": monitor.planned,
-        "rows": len(monitor),
-        "verdict": {"sentence": _sentence(monitor, report)},
-        "judgment": None if threshold is None else _judgment(monitor.history, report, threshold).name,
-        "status": monitor.history[-1].status.name,
-        "decision": None if decision is None else _decision(decision),
-        "looks": [_look(look) for look in monitor.history],
-        "interval": None if report is None else interval_document(report.interval),
-    }
-
-
-def _decision(decision: Decision) -> Document:
-    return {
-        "threshold": decision.threshold,
-        "at_least": decision.at_least,
-        "update": decision.update,
-        "rows": decision.look.count,
-    }
-
-
-def _look(look: Look) -> Document:
-    numbers = {"lower_now": look.now[0], "upper_now": look.now[1], "lower": look.lower, "upper": look.upper}
-    return {
-        "rows": look.count,
-        **{name: None if math.isnan(value) else value for name, value in numbers.items()},
-        "status_now": look.status_now.name,
-        "status": look.status.name,
-        "seconds": look.seconds,
-        "batch": look.label,
-    }

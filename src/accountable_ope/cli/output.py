@@ -23,12 +23,15 @@ from ..problem.statements import Status
 from ..report.document import Counted, Document, columns_document, ladder_document
 from ..report.fragility import fragility_document
 from ..report.html import report_html
+from ..report.label import labeled
+from ..report.made import Made
 from ..report.plots import new_figure, save_figure
 from .curves import print_misfit_norms
 from .exits import DOUBTED, INCONSISTENT, VACUOUS
 from .options import AsJson, Plot
 from .saying import Said, print_said
 from .text import print_columns, print_ladder, print_recipe
+from .typed import typed_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,9 +136,8 @@ def show(
     """
     first = Said.of(intervals[-1]) if said is None else said
     if as_json:
-        document = first.document() | ladder_document(intervals, data) | (columns_document(columns) if columns else {})
-        document |= {"fragility": fragility_document(intervals[-1])}
-        print_json(document | ({} if repeat is None else {"repeat": repeat}))
+        document = bound_document(intervals, data, first) | (columns_document(columns) if columns else {})
+        print_json("bound", document | ({} if repeat is None else {"repeat": repeat}))
     else:
         print_said(console(), first, intervals[-1].doubts)
         print_ladder(console(), intervals, truth, to_beat, doubts=False, names=columns[0].states if columns else ())
@@ -150,7 +152,8 @@ def show(
         remarks += [] if intervals[-1].engine is None else [str(intervals[-1].engine)]
         remarks += [sentence for each in columns for sentence in each.sentences()]
         names = columns[0].states if columns else ()
-        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names)
+        made = Made.now(typed_words())
+        page = report_html(intervals, data, title, truth, to_beat, remarks, first.verdict, first.breakdown, names, made)
         write_text(report, page)
         note(f"Report: {report}")
 
@@ -161,14 +164,19 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def json_text(document: Document) -> str:
-    """A document as it is printed and written."""
-    return json.dumps(document, indent=2, allow_nan=False)
+def bound_document(intervals: Sequence[Interval], data: Counted, said: Said) -> Document:
+    """A ladder for machines, without what belongs to its files."""
+    return said.document() | ladder_document(intervals, data) | {"fragility": fragility_document(intervals[-1])}
 
 
-def print_json(document: Document) -> None:
+def json_text(kind: str, document: Document) -> str:
+    """A document as it is printed and written; kind: of its schema."""
+    return json.dumps(labeled(kind, document), indent=2, allow_nan=False)
+
+
+def print_json(kind: str, document: Document) -> None:
     """A document on the standard output."""
-    print(json_text(document))
+    print(json_text(kind, document))
 
 
 def note(text: str) -> None:

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
 from ..bounds.findings import Parameter as Varied
-from ..bounds.misfit_norms import LEAST_TOLERANCE, least_misfit_text
+from ..bounds.misfit_norms import LEAST_TOLERANCE
 from ..bounds.sensitivity import parameter_named, study
 from ..errors import InvalidInput
-from ..report.document import Document, columns_document, finite_or_none, ladder_document
-from ..report.sensitivity import curve_document, flip_document, least_norm_document
+from ..report.document import columns_document, ladder_document
+from ..report.result_html import least_text
+from ..report.sensitivity import sensitivity_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
 from .curves import print_curve
@@ -92,7 +93,8 @@ def sensitivity(
         said = Said.of(made.baseline, ruling)
     if output.as_json:
         found = sensitivity_document(curves, least, flips, rows)
-        print_json(said.document() | ladder_document([made.baseline], inputs.data) | found | columns_document(inputs.columns))
+        first = said.document() | ladder_document([made.baseline], inputs.data)
+        print_json("sensitivity", first | found | columns_document(inputs.columns))
     else:
         terminal = console()
         print_said(terminal, said, made.baseline.doubts)
@@ -110,7 +112,7 @@ def print_sensitivity(
     for curve in curves:
         print_curve(terminal, curve)
     for each in least:
-        terminal.print(least_misfit_text(each) if each.parameter is Varied.MISFIT_NORM else _least_text(each))
+        terminal.print(least_text(each))
     if flips:
         _print_flips(terminal, flips)
     if rows is not None:
@@ -138,43 +140,6 @@ def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
     terminal.print(table)
     for outcome in dict.fromkeys(flip.outcome for flip in flips):
         terminal.print(f"{outcome.name}: {outcome.value}")
-
-
-def sensitivity_document(
-    curves: Sequence[Curve], least: Sequence[LeastNorm], flips: Sequence[Flip], rows: RowsNeeded | None
-) -> Document:
-    """What is added to the document of the interval."""
-    found = {each.parameter: least_norm_document(each) for each in least}
-    return {
-        "curves": [curve_document(curve) for curve in curves],
-        "least_norm": found.get(Varied.NORM_BOUND),
-        "least_misfit_norm": found.get(Varied.MISFIT_NORM),
-        "flips": [flip_document(flip) for flip in flips],
-        "rows_needed": None
-        if rows is None
-        else {
-            "width": rows.width,
-            "outcome": rows.outcome.name,
-            "advice": rows.outcome.value,
-            "rows": rows.rows,
-            "slower": rows.slower,
-            "floor": rows.floor,
-            "points": [
-                {"rows": point.rows, "width": finite_or_none(point.width), "status": point.status.name} for point in rows.points
-            ],
-        },
-    }
-
-
-def _least_text(least: LeastNorm) -> str:
-    if least.consistent is None:
-        return "The data refute the class whatever the norm of Q."
-    if least.value == 0:
-        return "A constant Q is consistent with the data: they say nothing about its norm."
-    return (
-        f"The norm of Q is above {least.value:.3g} with {100 * (1 - least.delta):g}% confidence: smaller bounds are refuted. An "
-        "upper bound cannot be learned from data."
-    )
 
 
 def _round(count: int) -> int:

@@ -78,7 +78,7 @@ def simulate(
         "next": None if out is None else _bound_command(problem, out, starts),
     }
     if as_json:
-        print_json(document)
+        print_json("simulate", document)
     else:
         _print(document)
 

@@ -76,7 +76,7 @@ def trust(
             answers = run_answers(tasks, plan, workers=workers, folder=out, report=phase("answers"))
     rows = summarize(answers)
     if as_json:
-        print_json(trust_document(rows, skipped))
+        print_json("trust", trust_document(rows, skipped))
     else:
         print_trust(console(), rows, skipped)
     if markdown is not None:
@@ -159,7 +159,7 @@ def _print_tasks(tasks: Sequence[Task], skipped: Sequence[Skipped], as_json: boo
             }
             for task in tasks
         ]
-        print_json({"tasks": rows, "skipped": [asdict(each) for each in skipped]})
+        print_json("tasks", {"tasks": rows, "skipped": [asdict(each) for each in skipped]})
         return
     for task in tasks:
         policies = ", ".join(f"{target.name} ({target.truth.value:.4g})" for target in task.targets)

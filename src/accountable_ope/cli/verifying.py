@@ -50,7 +50,7 @@ def verify(
         estimate = None if choice is None else load_recipe(choice).estimate
         found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy, estimate=estimate)
     if as_json:
-        print_json(_document(record, found, with_data=data is not None))
+        print_json("verify", _document(record, found, with_data=data is not None))
     else:
         print_verification(console(), record, found)
     return 0 if found.valid else NOT_PROVED

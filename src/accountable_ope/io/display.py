@@ -53,7 +53,7 @@ class AnyInterval(Protocol):
 def interval_html(
     interval: AnyInterval, estimand: str, method: str, doubts: Sequence[Statement] = (), lead: Sequence[str] = ()
 ) -> str:
-    """An interval as a small table, for notebooks; lead: sentences that come first."""
+    """An interval as a small table, for notebooks; lead: sentences that come first, by default what the interval says."""
     rows = (
         ("interval", ends_text(interval.lower, interval.upper)),
         ("method", method),
@@ -61,7 +61,20 @@ def interval_html(
         ("transitions", f"{interval.count:,}"),
     )
     title = f"{estimand}, {confidence(interval.delta)} confidence"
-    return result_html(title, interval.status, rows, interval.premises, doubts, lead)
+    return result_html(title, interval.status, rows, interval.premises, doubts, lead or (_sentence(interval, estimand),))
+
+
+def _sentence(interval: AnyInterval, estimand: str) -> str:
+    """What to read if nothing else is read."""
+    what = f"{estimand[0].lower()}{estimand[1:]}"
+    if interval.status is Status.INCONSISTENT:
+        return f"There is no interval for the {what}: the data refute what was assumed."
+    if interval.status is Status.VACUOUS:
+        return f"These data and assumptions do not bound the {what}."
+    limit = " in the limit of many rows" if interval.guarantee is Guarantee.ASYMPTOTIC else ""
+    only = "If what is doubted below were true after all, w" if interval.status is Status.DOUBTED else "W"
+    ends = ends_text(interval.lower, interval.upper)
+    return f"{only}ith {confidence(interval.delta)} confidence{limit} the {what} lies in {ends}."
 
 
 def result_html(
@@ -72,5 +85,7 @@ def result_html(
     doubts: Sequence[Statement] = (),
     lead: Sequence[str] = (),
 ) -> str:
-    """A result as a small table, for notebooks."""
-    return result_table(title, rows, premises, status=outcome.name, advice=str(outcome.value), notes=doubts, lead=lead)
+    """A result as a small table, for notebooks; what its outcome means comes first, where nothing else does."""
+    advice = str(outcome.value)
+    first, after = (lead, advice) if lead else ((advice,), "")
+    return result_table(title, rows, premises, status=outcome.name, advice=after, notes=doubts, lead=first)

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+@dataclass(frozen=True)
+class Grid:
+    """A table with a header, cells as text."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 def render(template: str, page: object) -> str:
     """A template filled in; it reads its values from the attributes of `page`."""
     return _environment().get_template(template).render(page=page)
@@ -25,6 +34,7 @@ def result_table(
     advice: str = "",
     notes: Sequence[object] = (),
     lead: Sequence[str] = (),
+    grids: Sequence[Grid] = (),
 ) -> str:
     """A result as a fragment of HTML, for `_repr_html_`.
 
@@ -33,9 +43,11 @@ def result_table(
     status:     one word, in color where it is a known one (OK, VACUOUS, INCONSISTENT, ...), with what it means as `advice`.
     notes:      what must not be overlooked, such as doubts.
     lead:       sentences that come before all else.
+    grids:      tables, below the rows.
     """
     first = tuple(filter(None, lead))
-    return render("table.html", _ResultTable(title, tuple(rows), tuple(statements), status, advice, tuple(notes), first))
+    page = _ResultTable(title, tuple(rows), tuple(statements), status, advice, tuple(notes), first, tuple(grids))
+    return render("table.html", page)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,7 @@ class _ResultTable:
     advice: str
     notes: tuple[object, ...]
     lead: tuple[str, ...]
+    grids: tuple[Grid, ...]
 
 
 @cache

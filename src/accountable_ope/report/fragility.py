@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..bounds.half_class import HalfClass
 from ..bounds.interval import Interval
 from ..problem.statements import Status
 from .document import Document, finite_or_none
@@ -39,18 +40,21 @@ def fragility_document(interval: Interval) -> Document:
             ],
             "text": str(norm.statement),
         },
-        "half_class": None
-        if half is None
-        else {
-            "features": half.features,
-            "of": half.of,
-            "lower": finite_or_none(half.lower),
-            "upper": finite_or_none(half.upper),
-            "status": half.status.name,
-            "hangs": half.hangs,
-            "largest_move": finite_or_none(half.largest_move),
-            "text": str(half.statement),
-        },
+        "half_class": None if half is None else half_class_document(half),
+    }
+
+
+def half_class_document(half: HalfClass) -> Document:
+    """The ends with half of the class."""
+    return {
+        "features": half.features,
+        "of": half.of,
+        "lower": finite_or_none(half.lower),
+        "upper": finite_or_none(half.upper),
+        "status": half.status.name,
+        "hangs": half.hangs,
+        "largest_move": finite_or_none(half.largest_move),
+        "text": str(half.statement),
     }
 
 

@@ -19,6 +19,7 @@ from .document import Counted
 from .doubts import doubt_paragraphs
 from .fragility import shown_fragility
 from .labels import premise_text
+from .made import Made
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Page:
     certificates: Table
     offsets: str
     tightened: tuple[str, ...]
+    made: Made
 
 
 def report_html(
@@ -105,6 +107,7 @@ def report_html(
     verdict: Verdict | None = None,
     breakdown: Breakdown | None = None,
     names: Sequence[str] = (),
+    made: Made | None = None,
 ) -> str:
     """The whole page; with the values of the target policy and of the behavior policy, where they are known.
 
@@ -112,6 +115,7 @@ def report_html(
     verdict: what comes first; by default that on the last interval.
     breakdown: what its width is made of, where that was asked for.
     names: of the columns of the state, where they are known.
+    made: when, by which version and command; by default now, by no command.
     """
     best = intervals[-1]
     said = best.verdict() if verdict is None else verdict
@@ -153,6 +157,7 @@ def report_html(
             for part in interval.certificates
             if part.tightening is not None
         ),
+        made=Made.now() if made is None else made,
     )
     return render("report.html", page)
 

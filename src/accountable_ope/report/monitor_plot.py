@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 def monitor_figure(looks: Sequence[Look], *, threshold: float | None = None, truth: float | None = None) -> Figure:
     """Shaded: what all looks so far have in common. Dots: each look alone. With a threshold: when the decision was certain."""
+    figure = new_figure(8.0, 4.4)
+    draw_looks(figure.subplots(), looks, threshold=threshold, truth=truth)
+    shared_legend(figure, "outside upper left", 3, fontsize=9)
+    return figure
+
+
+def draw_looks(axes: Any, looks: Sequence[Look], *, threshold: float | None = None, truth: float | None = None) -> None:
+    """The same on given axes, without a legend."""
     if not looks:
         raise InvalidInput("There is nothing to draw: the monitor has no looks.")
-    figure = new_figure(8.0, 4.4)
-    axes: Any = figure.subplots()
     end = 1.03 * looks[-1].count
     _draw_running(axes, [look for look in looks if look.status is not Status.INCONSISTENT], looks, end)
     _draw_looks(axes, [look for look in looks if look.status_now is not Status.INCONSISTENT])
@@ -32,8 +38,6 @@ def monitor_figure(looks: Sequence[Look], *, threshold: float | None = None, tru
     axes.set_ylabel("value of the target policy")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     tidy(axes)
-    shared_legend(figure, "outside upper left", 3, fontsize=9)
-    return figure
 
 
 def _draw_running(axes: Any, kept: Sequence[Look], looks: Sequence[Look], end: float) -> None:

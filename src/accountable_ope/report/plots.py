@@ -15,6 +15,7 @@ from ..errors import InvalidInput, MissingExtra
 from ..io.files import whole_file
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colors, then some of Tol's: they differ for the color-blind too.
@@ -24,6 +25,7 @@ PALETTE = (
 BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE[:7]
 GREY, LINES = "#555555", "#dddddd"
 DASHES = (0, (4, 3))
+NO_MATPLOTLIB = 'Plots need matplotlib: pip install "accountable-ope[plots]".'
 Place = Literal["outside upper left", "outside upper center", "outside lower center"]
 
 
@@ -32,8 +34,18 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra('Plots need matplotlib: pip install "accountable-ope[plots]".') from error
+        raise MissingExtra(NO_MATPLOTLIB) from error
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Axes of a figure of pyplot, which a notebook shows."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingExtra(NO_MATPLOTLIB) from error
+    _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+    return axes
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -74,12 +86,17 @@ def shared_legend(figure: Figure, loc: Place, columns: int, order: Sequence[str]
 
 def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> Figure:
     """Where the estimate is wrong: data points colored by the smoothed residual, the largest regions numbered."""
+    figure = new_figure(7.5, 6.0)
+    draw_witness(figure.subplots(), diagnosis, columns)
+    return figure
+
+
+def draw_witness(axes: Any, diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> None:
+    """The same on given axes."""
     witness = diagnosis.witness
     last = witness.points.shape[1] - 1
     if max(columns) > last or min(columns) < 0 or columns[0] == columns[1]:
         raise InvalidInput(f"`columns` must be two different columns of (s, a), 0 to {last}. Got {columns}.")
-    figure = new_figure(7.5, 6.0)
-    axes: Any = figure.subplots()
     x, y = witness.points[:, columns[0]], witness.points[:, columns[1]]
     reach = float(np.abs(witness.values).max()) or 1.0
     # Points with a small witness first, so that they do not cover the others.
@@ -96,9 +113,8 @@ def witness_figure(diagnosis: Diagnosis, columns: tuple[int, int] = (0, 1)) -> F
         )  # fmt: skip
         axes.plot([], [], " ", label=label)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False, fontsize=9, handlelength=0, handletextpad=0)
-    figure.colorbar(drawn, ax=axes).set_label("smoothed residual (red: estimate too high, blue: too low)")
+    axes.figure.colorbar(drawn, ax=axes).set_label("smoothed residual (red: estimate too high, blue: too low)")
     axes.set_xlabel(f"column {columns[0]} of (state, action)")
     axes.set_ylabel(f"column {columns[1]} of (state, action)")
     what = f"{diagnosis.verdict.name}: loss {diagnosis.loss:.2g}, radius {diagnosis.radius.total:.2g}"
     axes.set_title(what, loc="left", fontsize=11)
-    return figure

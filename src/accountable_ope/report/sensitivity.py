@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..bounds.findings import Curve, Flip, LeastNorm
+from collections.abc import Sequence
+
+from ..bounds.findings import Curve, Flip, LeastNorm, Parameter, RowsNeeded
 from ..bounds.misfit_norms import MisfitNorms
 from ..problem.statements import texts
 from .document import Document, finite_or_none
@@ -53,4 +55,31 @@ def misfit_norms_document(found: MisfitNorms) -> Document:
         "curve": curve_document(found.curve),
         "flip": None if found.flip is None else flip_document(found.flip),
         "text": texts(found.statements),
+    }
+
+
+def sensitivity_document(
+    curves: Sequence[Curve], least: Sequence[LeastNorm], flips: Sequence[Flip], rows: RowsNeeded | None
+) -> Document:
+    """What is added to the document of the interval."""
+    found = {each.parameter: least_norm_document(each) for each in least}
+    return {
+        "curves": [curve_document(curve) for curve in curves],
+        "least_norm": found.get(Parameter.NORM_BOUND),
+        "least_misfit_norm": found.get(Parameter.MISFIT_NORM),
+        "flips": [flip_document(flip) for flip in flips],
+        "rows_needed": None if rows is None else rows_document(rows),
+    }
+
+
+def rows_document(rows: RowsNeeded) -> Document:
+    """How many rows a wanted width takes."""
+    return {
+        "width": rows.width,
+        "outcome": rows.outcome.name,
+        "advice": rows.outcome.value,
+        "rows": rows.rows,
+        "slower": rows.slower,
+        "floor": rows.floor,
+        "points": [{"rows": each.rows, "width": finite_or_none(each.width), "status": each.status.name} for each in rows.points],
     }

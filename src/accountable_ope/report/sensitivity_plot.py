@@ -42,7 +42,7 @@ def sensitivity_figure(curves: Sequence[Curve], flips: Sequence[Flip] = (), thre
     wanted = threshold if threshold is not None or not flips else flips[0].threshold
     for axes, curve in zip(panels.flat, curves, strict=False):
         flip = next((flip for flip in flips if flip.parameter is curve.parameter), None)
-        _draw(axes, curve, flip, wanted)
+        draw_curve(axes, curve, flip, wanted)
     for axes in panels.flat[len(curves) :]:
         axes.set_axis_off()
     first = curves[0]
@@ -65,7 +65,8 @@ class _Scale:
         return np.asarray(1 / (1 - x)) if self.horizon else np.where(x == 0, self.zero, x)
 
 
-def _draw(axes: Any, curve: Curve, flip: Flip | None, threshold: float | None) -> None:
+def draw_curve(axes: Any, curve: Curve, flip: Flip | None = None, threshold: float | None = None) -> None:
+    """One panel."""
     horizon = curve.parameter is Parameter.DISCOUNT and max(curve.values) < 1
     scale = _Scale(0.4 * min((value for value in curve.values if value > 0), default=1.0), horizon)
     x, size = scale(curve.values), _normalizer(curve)

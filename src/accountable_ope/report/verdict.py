@@ -46,18 +46,19 @@ def companions_document(companions: Companions) -> Document:
 
 def breakdown_document(breakdown: Breakdown | None) -> Document:
     """What the width is made of, and what would narrow it."""
-    if breakdown is None:
-        return {"breakdown": None}
+    return {"breakdown": None if breakdown is None else width_document(breakdown)}
+
+
+def width_document(breakdown: Breakdown) -> Document:
+    """One breakdown, where there is one."""
     rows = breakdown.rows
     return {
-        "breakdown": {
-            "width": breakdown.width,
-            "start_error": breakdown.start_error,
-            "parts": [_altered(each) for each in breakdown.parts],
-            "remedies": [_altered(each) for each in breakdown.remedies],
-            "rows_for_half": None if rows is None else {"outcome": rows.outcome.name, "rows": rows.rows, "width": rows.width},
-            "text": texts(breakdown.statements),
-        }
+        "width": breakdown.width,
+        "start_error": breakdown.start_error,
+        "parts": [_altered(each) for each in breakdown.parts],
+        "remedies": [_altered(each) for each in breakdown.remedies],
+        "rows_for_half": None if rows is None else {"outcome": rows.outcome.name, "rows": rows.rows, "width": rows.width},
+        "text": texts(breakdown.statements),
     }
 
 

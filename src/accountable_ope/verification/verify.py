@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..io.shown import Drawn, Shown
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.choice import Choice
@@ -35,7 +36,7 @@ FEATURE_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Verification:
+class Verification(Shown, Drawn):
     """What a verifier found.
 
     Attributes

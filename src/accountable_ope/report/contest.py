@@ -1,0 +1,47 @@
+"""A comparison of several policies as a document for machines."""
+
+from __future__ import annotations
+
+from ..bounds.comparing import Comparison, Contender, Difference
+from ..bounds.logging_policy import LoggedValue
+from ..problem.statements import texts
+from .companions import cross_fitted_document
+from .document import Document, finite_or_none
+
+
+def comparison_document(found: Comparison) -> Document:
+    """What `aope compare --json` prints."""
+    return {
+        "verdict": {"sentence": found.verdict, "unbeaten": list(found.unbeaten)},
+        "delta": found.delta,
+        "delta_each": found.share,
+        "policies": [_contender(each) for each in found.contenders],
+        "differences": [_difference(each) for each in found.differences],
+        "statements": texts(found.statements),
+    }
+
+
+def _contender(each: Contender) -> Document:
+    return {
+        "name": each.name,
+        "logged": isinstance(each.found, LoggedValue),
+        "lower": finite_or_none(each.lower),
+        "upper": finite_or_none(each.upper),
+        "status": each.status.name,
+        "guarantee": each.found.guarantee.value,
+        "doubts": [str(doubt) for doubt in each.found.doubts],
+        "bet": None if each.bet is None else each.bet.text,
+        "cross_fitted": None if each.crossed is None else cross_fitted_document(each.crossed),
+        "assumed": texts(each.found.premises),
+    }
+
+
+def _difference(each: Difference) -> Document:
+    return {
+        "first": each.first,
+        "second": each.second,
+        "lower": finite_or_none(each.lower),
+        "upper": finite_or_none(each.upper),
+        "paired": each.paired,
+        "first_is_better": each.judgment.name,
+    }
