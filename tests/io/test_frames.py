@@ -267,3 +267,11 @@ def test_names_survive_a_file_and_a_frame_of_it(tmp_path):
     again = aope.load_transitions(tmp_path / "log.parquet")
     assert again.naming == data.naming and again.sha256 == data.sha256 and again.left_out == 1
     assert isinstance(again.naming, Naming) and again.naming.words("ward").columns == ("ward=icu", "ward=surgery")
+
+
+def test_whole_numbers_that_would_be_rounded_are_refused():
+    frame = pa.table({"x": [2**53, 2**53 + 1, 3], "a": [0, 1, 0], "r": [0.0, 1.0, 0.5], "e": [1, 1, 1]})
+    with pytest.raises(aope.InvalidInput, match="beyond 2\\^53, which are rounded to others, first in row 1"):
+        aope.from_dataframe(frame, state="x", action="a", reward="r", episode="e")
+    fine = frame.set_column(0, "x", pa.array([2**53, -(2**53), 3]))
+    assert len(aope.from_dataframe(fine, state="x", action="a", reward="r", episode="e")) == 2

@@ -80,7 +80,10 @@ class Coding:
 
     def states(self) -> NDArray[Any]:
         """Of every row."""
-        return self._coded("state", None) if self._has_words else self.table.required("state")
+        if self._has_words:
+            return self._coded("state", None)
+        found = self.table.required("state")
+        return self.table.floats(self.table.called("state"), found) if found.dtype.kind in "iu" else found
 
     def next_states(self, where: BoolArray) -> FloatArray:
         """As `states`, finite in the rows that are used, and NaN or anything else in the others."""

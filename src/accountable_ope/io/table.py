@@ -29,6 +29,9 @@ FLAGS = {word: flag for flag, words in ((True, "true t yes y 1"), (False, "false
 LABELS = ("episode",)
 """Columns whose entries are names: they are taken as they are written."""
 
+EXACT = 2**53
+"""Beyond this, float64 does not tell whole numbers apart."""
+
 
 class Table:
     """Columns by their known names: `state` is one list column, or `state_0`, `state_1`, ... side by side."""
@@ -137,6 +140,18 @@ class Table:
         found = self._column(name, holes=holes)
         if found.ndim != 1:
             raise InvalidFile(f"{self.name}: column `{name}` must hold one number per row.")
+        return self.floats(f"`{name}`", found)
+
+    def floats(self, called: str, found: NDArray[Any]) -> FloatArray:
+        """As float64; whole numbers that it cannot tell apart are refused."""
+        if found.dtype.kind in "iu":
+            beyond = (found > EXACT) | (found < -EXACT) if found.dtype.kind == "i" else found > EXACT
+            if beyond.any():
+                row = int(np.argmax(beyond.reshape(len(found), -1).any(axis=1)))
+                raise InvalidFile(
+                    f"{self.name}: column {called} has whole numbers beyond 2^53, which are rounded to others, first in "
+                    f"{self.row(row)}. Ids are no quantities: leave them out, or make categories of them."
+                )
         return np.asarray(found.astype(np.float64))
 
     def flags(self, base: str) -> NDArray[Any] | None:
@@ -164,7 +179,7 @@ class Table:
         found = self.optional(base, holes=where is not None)
         if found is None:
             return None
-        values: FloatArray = np.asarray(found.astype(np.float64).reshape(len(found), -1))
+        values = self.floats(self.called(base), found).reshape(len(found), -1)
         self.refuse_non_finite(base, values, where)
         return values
 
