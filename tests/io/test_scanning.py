@@ -324,3 +324,14 @@ def test_parts_by_number_are_those_of_the_whole(tmp_path):
             for one, other in zip(found, everything[start:stop], strict=True):
                 np.testing.assert_array_equal(one.states, other.states)
                 np.testing.assert_array_equal(one.rewards, other.rewards)
+
+
+def test_copies_of_a_file_are_remarked_on(tmp_path):
+    """Byte by byte alike, whatever they are called; files of other rows are not, though as many and as large."""
+    for name, start in (("a", 0), ("b", 20), ("c", 40)):
+        pq.write_table(TABLE.slice(start, 20), tmp_path / f"{name}.parquet", compression="none", use_dictionary=False)
+    assert not any("copy" in each for each in aope.scan_transitions(tmp_path).columns.remarks)
+    for copy in ("d", "e"):
+        (tmp_path / f"{copy}.parquet").write_bytes((tmp_path / "b.parquet").read_bytes())
+    (remark,) = aope.scan_transitions(tmp_path).columns.remarks
+    assert "d.parquet is a copy of" in remark and "b.parquet, byte by byte (1 more files are copies)" in remark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a fi
 
 PARQUET = (".parquet", ".parq", ".pq")
 """How the names of the files end that are read from a folder."""
+
+TAIL = 2**16
+"""Bytes at the end of a file that are compared first."""
 
 Path = str | os.PathLike[str]
 
@@ -210,6 +214,39 @@ def _footer(filesystem: Any, file: LogFile) -> tuple[LogFile, pa.Schema]:
 
 def _reason(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def copied_files(found: LogFiles) -> tuple[str, ...]:
+    """A remark on files that are byte by byte alike; of most files the size, or the end with its statistics, tells that."""
+    files = [file for file in found.files if file.rows]
+    for look in (lambda file: file.size, lambda file: _content(found, file, TAIL), lambda file: _content(found, file, None)):
+        alike: dict[object, list[LogFile]] = {}
+        for file in files:
+            alike.setdefault(look(file), []).append(file)
+        files = [file for group in alike.values() if len(group) > 1 for file in group]
+    if not files:
+        return ()
+    group = next(each for each in alike.values() if len(each) > 1)
+    more = len(files) - sum(len(each) > 1 for each in alike.values()) - 1
+    others = f" ({more} more files are copies)" if more else ""
+    return (
+        f"{group[1].name} is a copy of {group[0].name}, byte by byte{others}: its rows count twice, as if others had shown the "
+        "same again, and an interval of them is too narrow. Take copies out of the log.",
+    )
+
+
+def _content(found: LogFiles, file: LogFile, last: int | None) -> bytes | str:
+    """The SHA-256 of a file, or of its last bytes; its name where it cannot be read, which is said where its rows are."""
+    content = hashlib.sha256()
+    try:
+        with found.filesystem.open_input_file(file.path) as stream:
+            if last is not None:
+                stream.seek(max(file.size - last, 0))
+            while part := stream.read(2**20):
+                content.update(part)
+    except OSError:
+        return file.name
+    return content.digest()
 
 
 def ignored_files(found: LogFiles) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..validation import IntArray, whole
 from .coding import NO_WORDS
 from .columns import ColumnNames, FileColumns
 from .log_columns import LogColumns, read_columns
-from .log_files import LogFile, find_files, ignored_files
+from .log_files import LogFile, copied_files, find_files, ignored_files
 from .reading import read_log
 from .sources import unreadable
 
@@ -360,5 +360,5 @@ def scan_transitions(
     reading = read_columns(found, (ignore,) if isinstance(ignore, str) else tuple(ignore), columns)
     if not any(file.rows for file in found.files):
         raise InvalidFile(f"{found.name} has no rows.")
-    used = replace(reading.layout.columns, file=found.name, remarks=ignored_files(found))
+    used = replace(reading.layout.columns, file=found.name, remarks=(*ignored_files(found), *copied_files(found)))
     return TransitionScan(found.name, found.files, int(batch_rows), used, reading)
