@@ -42,7 +42,7 @@ def test_the_verdict_is_first_in_text_and_json_and_the_report(folder):
     text, machine = run(folder, "--report", "page.html"), json.loads(run(folder, "--json").stdout)
     sentence = machine["verdict"]["sentence"]
     assert " ".join(text.stdout.split()).startswith(sentence) and sentence.startswith("With 90% confidence the new policy's")
-    assert next(iter(machine)) == "verdict" and machine["verdict"]["decision"]["judgment"] == "UNDECIDED"
+    assert list(machine)[:2] == ["schema", "verdict"] and machine["verdict"]["decision"]["judgment"] == "UNDECIDED"
     assert machine["logged_value"]["lower"] < WORLD.value(np.full((4, 2), 0.5)) < machine["logged_value"]["upper"]
     assert machine["cross_fitted"]["guarantee"] == "asymptotic" and machine["left_out"] == []
     page = (folder / "page.html").read_text().replace("&#39;", "'")

@@ -76,7 +76,8 @@ def test_over_an_empty_set_it_gives_up():
     apart = [Quadratic(np.eye(2), np.array([x, 0.0]), x * x) for x in (-2.0, 2.0)]
     disks = tuple(Constraint(Role.BALL, q, 1.0) for q in apart)
     objective = Quadratic.linear(np.array([1.0, 0.0]))
-    assert propose_multipliers(Stack.of(objective, disks), np.ones(2), 1e-10, 0.0) is None
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert propose_multipliers(Stack.of(objective, disks), np.ones(2), 1e-10, 0.0) is None
     found = maximize_dual(objective, disks, np.ones(2))
     assert found is None or found.bound > 10
 
