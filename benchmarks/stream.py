@@ -57,8 +57,8 @@ def question(setting: Setting) -> aope.StreamQuestion:
     return aope.StreamQuestion(asked, aope.RandomFourier(setting.features, 2.0), kernel)
 
 
-def write_log(folder: Path, setting: Setting) -> None:
-    """Rows in several files, episodes of 100 of them."""
+def write_log(folder: Path, setting: Setting, whole: bool) -> None:
+    """Rows in several files, episodes of 100 of them; all of them in one file too where they are to be held in memory."""
     rng = np.random.default_rng(0)
     for number, rows in enumerate(np.array_split(np.arange(setting.rows), setting.files)):
         n = len(rows)
@@ -66,7 +66,8 @@ def write_log(folder: Path, setting: Setting) -> None:
         columns |= {f"next_{name}": columns[name] + 0.1 * rng.normal(size=n) for name in STATES}
         columns |= {"action": rng.integers(0, 2, n), "reward": rng.uniform(size=n), "terminated": rows % 100 == 99}
         pq.write_table(pa.table({**columns, "episode": rows // 100}), folder / f"part-{number}.parquet", row_group_size=131_072)
-    pq.write_table(pq.read_table(folder), folder.parent / "whole.parquet", row_group_size=131_072)
+    if whole:
+        pq.write_table(pq.read_table(folder), folder.parent / "whole.parquet", row_group_size=131_072)
 
 
 def run_way(way: str, folder: Path, setting: Setting) -> None:
@@ -107,7 +108,7 @@ def main() -> None:
     given = parser.parse_args()
     setting = Setting(given.rows, given.frequencies, given.features, given.files, given.batch_rows)
     if given.way == "write":
-        write_log(given.folder, setting)
+        write_log(given.folder, setting, "whole" in (given.only or WAYS))
     elif given.way:
         run_way(given.way, given.folder, setting)
     else:
