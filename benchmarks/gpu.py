@@ -1,6 +1,6 @@
 """Sums on a GPU: seconds, and how far they are from double precision, at 2^14, 2^17 and 2^20 rows; and from rows to an interval.
 
-python benchmarks/gpu.py [--rows 1048576]
+python benchmarks/gpu.py [--rows 1048576] [--sums-only]
 
 Needs a GPU and torch. Half-precision products are compared with double precision on the same GPU, which at 2^14 rows is compared
 with the processor.
@@ -42,7 +42,9 @@ def off(found: np.ndarray, exact: np.ndarray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2**20)
-    largest = parser.parse_args().rows
+    parser.add_argument("--sums-only", action="store_true", help="no intervals, which are mostly work of the processor")
+    options = parser.parse_args()
+    largest = options.rows
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     rng, kernel = np.random.default_rng(0), aope.Gaussian(1.0)
     for n in sorted({min(2**14, largest), min(2**17, largest), largest}):
@@ -64,6 +66,12 @@ def main() -> None:
         exact, cpu = timed(features, x, columns, None)
         apart = off(found.pair_gram, exact.pair_gram)
         print(f"n = {n:8}, 256 frequencies, k = 34: {seconds:.2f} s, processor {cpu:.2f} s, apart by {apart:.1e}", flush=True)
+    if not options.sums_only:
+        intervals(rng, kernel, largest)
+
+
+def intervals(rng: np.random.Generator, kernel: Kernel, largest: int) -> None:
+    """From rows in memory to an interval."""
     mdp = PlantedMDP(seed=1, features=64, discount=0.95)
     data = mdp.sample(rng, trajectories=largest // 50)
     facts = aope.Assumptions(discount=0.95, reward_range=(0, 1), norm_bound=1.5 * mdp.norm)

@@ -132,8 +132,18 @@ def test_without_a_device_one_sentence():
 
 
 def test_the_error_that_is_counted_grows_with_what_it_counts():
-    plain = entry_error(4, 5.0, 32, 64)
-    assert plain < entry_error(8, 5.0, 32, 64) and plain < entry_error(4, 50.0, 32, 64)
-    assert plain > 2.0**-24 * COLUMNS / 32
+    plain = entry_error(4, 5.0, (64,), 0.0)
+    assert plain < entry_error(8, 5.0, (64,), 0.0) and plain < entry_error(4, 50.0, (64,), 0.0)
+    assert plain < entry_error(4, 5.0, (64, 32), 0.0) and plain + 1e-6 == pytest.approx(entry_error(4, 5.0, (64,), 1e-6))
+    assert plain > 2.0**-24 * COLUMNS / 64
     with pytest.raises(AopeError, match="`device` must be"):
         TileOptions(device="tpu")
+
+
+@on_device
+@pytest.mark.parametrize("k", [16, 32, 64, 128])
+def test_a_column_of_one_large_and_many_tiny_values(k):
+    x, columns = rows(2**13, k)
+    columns[1:] *= 1e-7
+    found, exact = cuda_pair_sums(Gaussian(1.0), x, columns), pair_sums(Gaussian(1.0), x, columns)
+    assert off(found.pair_gram, exact.pair_gram, columns, columns) <= found.kernel_error

@@ -4,10 +4,12 @@ The bound, in units of sum_ij |c_i||c_j| and with u = 2^-24, for points x in uni
 
 - coordinates in float32 are off by u R, a difference by 2 u R, and K by at most 2 u R times max t 2 log(2) 2^(-t^2) < 1.02;
 - d squares and their sum: (d + 2) u of the exponent, and s log(2) 2^(-s) <= 1/e; exp2: 2 units in the last place, 4 u;
-- the parts in half precision of K and of C, and the product of their low parts, which is left out: 4 u each;
+- the parts in half precision of K, and the product of the low parts, which is left out: 4 u each; what the parts of C leave out
+  is computed, since it is large for a column of a few large and many tiny values;
 - the products of a tile: a tensor core is taken to align the terms of a group of 16 to the largest and to cut them off, at most
-  2 u of the largest for each (makers do not publish it; the tests measure what is lost), so 2 u for each of its columns and one
-  more; tiles are added one after the other, u for each in a block;
+  2 u of the largest for each (makers do not publish it; the tests measure what is lost), so 2 u for each of the columns between
+  two additions in ordinary arithmetic and one more, and u for each such addition in a block;
+- the two products with low parts, at most 2^-11 of the others, are added up by tensor cores over a block: 2 u for each column;
 - C'(KC) is summed in float64 over blocks of columns.
 """
 
@@ -54,10 +56,11 @@ def cuda_sums(
 def cuda_pair_sums(kernel: Kernel, points: FloatArray, columns: FloatArray, progress: Progress | None = None) -> PairSums:
     """C'KC and C' diag(K) C: half of the first from the tiles on or above the diagonal."""
     device = _Device.open()
-    x, reach = _coordinates(kernel, points, points)
-    half = device.grams(_Rows(x, columns), _Rows(x, columns), progress, symmetric=True)
-    diagonal = columns.T @ (columns * kernel.diagonal(points)[:, None])
-    return PairSums(half + half.T, 0.5 * (diagonal + diagonal.T), entry_error(x.shape[1], reach, *device.tiles.TILE))
+    x, reach = device.coordinates(kernel, points)
+    rows = device.placed(x, columns)
+    half, lost = device.grams(rows, rows, progress, symmetric=True)
+    diagonal = device.diagonal(rows)  # a Gaussian is 1 there
+    return PairSums(half + half.T, diagonal, entry_error(x.shape[1], reach, device.steps(columns.shape[1]), lost))
 
 
 def cuda_cross_sums(
@@ -65,16 +68,21 @@ def cuda_cross_sums(
 ) -> CrossSums:
     """sum over i in O and j in N of c_i K(x_i, x_j) c_j'."""
     device = _Device.open()
-    both, reach = _coordinates(kernel, points, new_points)
-    old, new = both[: len(points)], both[len(points) :]
-    gram = device.grams(_Rows(old, columns), _Rows(new, new_columns), None, symmetric=False)
-    return CrossSums(gram, entry_error(both.shape[1], reach, *device.tiles.TILE))
+    both, reach = device.coordinates(kernel, np.concatenate([points, new_points]))
+    old, new = device.placed(both[: len(points)], columns), device.placed(both[len(points) :], new_columns)
+    gram, lost = device.grams(old, new, None, symmetric=False)
+    return CrossSums(gram, entry_error(both.shape[1], reach, device.steps(new_columns.shape[1]), lost))
 
 
-def entry_error(dimension: int, reach: float, least: int, largest: int) -> float:
-    """What all of the rounding amounts to, as an error of every entry of K; tiles have from `least` to `largest` columns."""
+def entry_error(dimension: int, reach: float, steps: tuple[int, ...], lost: float) -> float:
+    """What all of the rounding amounts to, as an error of every entry of K.
+
+    steps: columns of K between two additions in ordinary arithmetic; lost: what the half-precision parts of C leave out.
+    """
     entry = 2.04 * reach + 0.37 * (dimension + 2) + 4
-    return UNIT * (entry + 3 * 4 + 2 * (largest + 1) + COLUMNS / least + 2)
+    sums = max(2 * (step + 1) + COLUMNS / step for step in steps)
+    low = 2 * 2 * COLUMNS * 2.0**-11
+    return UNIT * (entry + 2 * 4 + sums + low + 2) + lost
 
 
 def opened_torch() -> Any:
@@ -89,10 +97,14 @@ def opened_torch() -> Any:
 
 
 class _Rows(NamedTuple):
-    """Points in units of the kernel (n, d) and the columns (n, k) beside them."""
+    """On the device: coordinates (d, n) in float32, and columns (n, k) in float64 of at most 1, with their scales.
 
-    x: FloatArray
-    columns: FloatArray
+    Padded by rows of 0 to a multiple of the longest side of a tile.
+    """
+
+    x: Any
+    columns: Any
+    scale: Any
 
 
 class _Device(NamedTuple):
@@ -110,53 +122,60 @@ class _Device(NamedTuple):
         except ImportError as error:
             raise MissingExtra('`device="cuda"` needs triton: pip install "accountable-ope[gpu]".') from error
 
-    def grams(self, left: _Rows, right: _Rows, progress: Progress | None, *, symmetric: bool) -> FloatArray:
-        """C_left' K C_right, (k, k); symmetric: half of it, up to transposition."""
+    def coordinates(self, kernel: Kernel, points: FloatArray) -> tuple[Any, float]:
+        """Points (n, d) on the device, scaled so that K = 2^(-|x - y|^2), around their middle; and the largest |x|."""
+        if not isinstance(kernel, Gaussian):
+            raise InvalidInput(_NOT_GAUSSIAN.format(kernel))
+        if points.shape[1] > MOST_DIMENSIONS:
+            raise InvalidInput(f'`device="cuda"` takes points of at most {MOST_DIMENSIONS} coordinates. Got {points.shape[1]}.')
+        x = self._sent(points) * float(np.sqrt(1 / np.log(2)) / kernel.bandwidth)
+        x -= 0.5 * (x.amax(dim=0) + x.amin(dim=0))
+        return x, float((x**2).sum(dim=1).max().sqrt())
+
+    def placed(self, x: Any, columns: FloatArray) -> _Rows:
+        """Rows as the tiles want them."""
+        torch = self.torch
+        count, padded = len(columns), -(-len(columns) // self.tiles.LONGEST) * self.tiles.LONGEST
+        places = torch.zeros(x.shape[1], padded, device="cuda", dtype=torch.float32)
+        places[:, :count] = x.T
+        unit = torch.zeros(padded, columns.shape[1], device="cuda", dtype=torch.float64)
+        unit[:count] = self._sent(columns)
+        scale = unit.abs().amax(dim=0).clamp(min=float(np.finfo(np.float64).tiny))
+        return _Rows(places, unit.div_(scale), scale)
+
+    def grams(self, left: _Rows, right: _Rows, progress: Progress | None, *, symmetric: bool) -> tuple[FloatArray, float]:
+        """C_left' K C_right, (k, k), symmetric: half of it, up to transposition; and what the half-precision parts leave out."""
         torch, tiles = self.torch, self.tiles
-        x, c, scale = self._placed(left)
-        y, d, other = (x, c, scale) if symmetric else self._placed(right)
+        c, d, widest = left.columns, right.columns, max(tiles.SHAPES)
         gram = torch.zeros(c.shape[1], d.shape[1], device="cuda", dtype=torch.float64)
-        stops = range(0, len(d), COLUMNS)
-        parts = range(0, d.shape[1], max(tiles.SHAPES))
+        parts, lost = range(0, d.shape[1], widest), 0.0
         for at, first in enumerate(parts):
-            part = slice(first, min(first + max(tiles.SHAPES), d.shape[1]))
-            columns = tiles.HalfColumns(self._widened(d[:, part]))
-            for start in stops:
+            part = slice(first, min(first + widest, d.shape[1]))
+            columns = tiles.HalfColumns(d[:, part])
+            lost = max(lost, columns.lost)
+            for start in range(0, len(d), COLUMNS):
                 stop = min(start + COLUMNS, len(d))
                 rows = stop if symmetric else len(c)
-                product = tiles.products(x, y, columns, start, stop, rows, symmetric=symmetric)
+                product = tiles.products(left.x, right.x, columns, start, stop, rows, symmetric=symmetric)
                 gram[:, part] += c[:rows].T @ product[:, : part.stop - part.start].double()
                 if progress is not None:
                     done = (stop / len(d)) ** 2 if symmetric else stop / len(d)
                     progress((at + done) / len(parts))
-        return np.asarray((gram * scale[:, None] * other).cpu().numpy(), dtype=np.float64)
+        return self._fetched(gram * (left.scale[:, None] * right.scale / tiles.SCALE**2)), lost
 
-    def _placed(self, rows: _Rows) -> tuple[Any, Any, Any]:
-        """Coordinates (d, n) in float32, and columns (n, k) in float64 of at most 1, with their scales; padded by rows of 0."""
-        torch, tiles = self.torch, self.tiles
-        n, padded = len(rows.x), -(-len(rows.x) // tiles.LONGEST) * tiles.LONGEST
-        x = torch.zeros(rows.x.shape[1], padded, device="cuda", dtype=torch.float32)
-        x[:, :n] = torch.as_tensor(rows.x, device="cuda").T
-        scale = np.maximum(np.abs(rows.columns).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
-        columns = torch.zeros(padded, rows.columns.shape[1], device="cuda", dtype=torch.float64)
-        columns[:n] = torch.as_tensor(rows.columns / scale, device="cuda")
-        return x, columns, torch.as_tensor(scale, device="cuda")
+    def diagonal(self, rows: _Rows) -> FloatArray:
+        """C'C."""
+        gram = (rows.columns.T @ rows.columns) * (rows.scale[:, None] * rows.scale)
+        return self._fetched(0.5 * (gram + gram.T))
 
-    def _widened(self, columns: Any) -> Any:
-        """float32, with columns of 0 up to a width that tiles have."""
-        width = min(width for width in self.tiles.SHAPES if width >= columns.shape[1])
-        widened = self.torch.zeros(len(columns), width, device="cuda", dtype=self.torch.float32)
-        widened[:, : columns.shape[1]] = columns
-        return widened
+    def steps(self, columns: int) -> tuple[int, ...]:
+        """Columns of K between two additions in ordinary arithmetic, for so many columns of C."""
+        widest = max(self.tiles.SHAPES)
+        widths = {self.tiles.width_for(min(widest, columns - first)) for first in range(0, columns, widest)}
+        return tuple(self.tiles.SHAPES[width].step for width in sorted(widths))
 
+    def _sent(self, values: FloatArray) -> Any:
+        return self.torch.as_tensor(np.ascontiguousarray(values), device="cuda")
 
-def _coordinates(kernel: Kernel, points: FloatArray, others: FloatArray) -> tuple[FloatArray, float]:
-    """Points, and after them `others` unless they are the same, so that K = 2^(-|x - y|^2); and the largest |x|."""
-    if not isinstance(kernel, Gaussian):
-        raise InvalidInput(_NOT_GAUSSIAN.format(kernel))
-    if points.shape[1] > MOST_DIMENSIONS:
-        raise InvalidInput(f'`device="cuda"` takes points of at most {MOST_DIMENSIONS} coordinates. Got {points.shape[1]}.')
-    both = points if others is points else np.concatenate([points, others])
-    scaled = both * (np.sqrt(1 / np.log(2)) / kernel.bandwidth)
-    scaled -= 0.5 * (scaled.max(axis=0) + scaled.min(axis=0))
-    return scaled, float(np.sqrt((scaled**2).sum(axis=1).max(initial=0.0)))
+    def _fetched(self, values: Any) -> FloatArray:
+        return np.asarray(values.cpu().numpy(), dtype=np.float64)
