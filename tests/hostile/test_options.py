@@ -71,7 +71,7 @@ def number_of_cases():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiments, "_run", lambda *_: {})
+    monkeypatch.setattr(experiments, "_document", lambda *_: {})
     (tmp_path / "place").mkdir()
     return write_files(tmp_path / "place")
 

@@ -137,7 +137,13 @@ def _bound(evaluation: Evaluation, q_class: QClass, task: str, radius: str, delt
 
 
 def run_bounds(
-    task: str, scale: Scale, *, folder: Path | None = None, workers: int | None = None, report: Report | None = None
+    task: str,
+    scale: Scale,
+    *,
+    radii: tuple[str, ...] = RADII,
+    folder: Path | None = None,
+    workers: int | None = None,
+    report: Report | None = None,
 ) -> tuple[BoundRow, ...]:
     """Every trial of figure 1 on one task."""
     cells = []
@@ -148,9 +154,21 @@ def run_bounds(
             for count in dict.fromkeys(setting.features for setting, _ in settings)
         }
         for setting, deltas in settings:
-            cells += [BoundCell(setting, trial, deltas, classes[setting.features]) for trial in range(scale.trials)]
+            cells += [BoundCell(setting, trial, deltas, classes[setting.features], radii) for trial in range(scale.trials)]
     cells.sort(key=lambda cell: cell.trial)  # a run that is cut off has fewer trials, of everything
     return run_pieces(cells, part_store(folder, BoundRow), workers=workers, report=report)
+
+
+def beside(rows: Sequence[BoundRow], earlier: Sequence[BoundRow]) -> tuple[BoundRow, ...]:
+    """Rows of an earlier run, and after them new ones; what the earlier run has of the same radii is told apart by its name."""
+    anew = {row.radius for row in rows}
+    kept = [replace(row, radius=before(row.radius)) if row.radius in anew else row for row in earlier]
+    return (*kept, *rows)
+
+
+def before(radius: str) -> str:
+    """What a radius of an earlier run is called."""
+    return f"{radius}, before"
 
 
 def _settings(task: str, kind: str, scale: Scale) -> list[tuple[Setting, tuple[float, ...]]]:

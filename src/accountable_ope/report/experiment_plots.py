@@ -57,7 +57,7 @@ def bounds_figure(rows: Sequence[BoundRow], scale: Scale) -> Figure:
             panel.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
             panel.set_title(f"({'abcd'[column]})" if line == 0 else "", loc="left", fontsize=10)
             panel.set_xlabel(label if line + 1 == len(radii) else "")
-            panel.set_ylabel(f"{NAMES[radius]}\nnormalized value" if column == 0 else "", fontsize=9)
+            panel.set_ylabel(f"{NAMES.get(radius, radius)}\nnormalized value" if column == 0 else "", fontsize=9)
     told = "numbers: share of trials that covered, of those with an interval; a cross: INCONSISTENT in most trials"
     _finish(figure, f"{rows[0].task}: mean ends over {{}} trials; {told}", rows)
     return figure
