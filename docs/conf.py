@@ -38,10 +38,27 @@ autodoc_default_options = {"members": True}
 autosummary_generate = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
-# All checks but those of taste: a summary may be all there is, begin with the name of a variable or state a formula, parameters of one
-# kind share a line ("as in ..."). That parameters, returns and examples are there is checked by tests/test_docstrings.py.
+# All checks but those of taste: a summary may be all there is, begin with the name of a variable or state a formula, parameters
+# of one kind share a line ("as in ..."). That parameters, returns and examples are there is checked by tests/test_docstrings.py.
 numpydoc_validation_checks = {
-    *("all", "ES01", "EX01", "SA01", "PR01", "PR02", "PR04", "PR07", "PR08", "RT01", "RT03", "RT04", "SS02", "SS05", "SS06", "YD01"),
+    *(
+        "all",
+        "ES01",
+        "EX01",
+        "SA01",
+        "PR01",
+        "PR02",
+        "PR04",
+        "PR07",
+        "PR08",
+        "RT01",
+        "RT03",
+        "RT04",
+        "SS02",
+        "SS05",
+        "SS06",
+        "YD01",
+    ),
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # of a block with prompts, the commands and not what they print

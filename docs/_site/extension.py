@@ -1,4 +1,4 @@
-"""What the site adds to Sphinx: sections, rooms of the reference, docstrings in plain text, and code that links to the reference."""
+"""What the site adds to Sphinx: sections, rooms of the reference, docstrings in plain text, and links from code and terms."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from plain_text import as_markup
 from public_names import PACKAGE, Name, explanation, names_of, public_names, rooms
 from sections import ELSEWHERE, SECTIONS, listed, on_site, toctree
 from sphinx import addnodes
@@ -63,35 +64,9 @@ def is_error(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, BaseException)
 
 
-PROMPT = re.compile(r"\s*(>>>|\.\.\.)( |$)")
-CODE = re.compile(r"(`[^`]+`)")
-SPECIAL = re.compile(r"([\\*|]|_(?!\w))")
-RULE = re.compile(r"-{3,}$")
-
-
 def plain_docstring(app: Sphinx, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:
     """Docstrings are plain text with code in backticks: |x|, a* and theta_ mean themselves, and indented lines stay lines."""
     lines[:] = as_markup(lines)
-
-
-def as_markup(lines: list[str]) -> list[str]:
-    """The text of a docstring as reStructuredText; examples are what they are."""
-    found: list[str] = []
-    example, prose, set_off = False, True, False
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if RULE.match(after.strip()):
-            prose = line.strip() == "Notes"
-        example = bool(PROMPT.match(line)) or (example and bool(line.strip()))
-        if example or not line.strip():
-            found.append(line)
-            continue
-        text = "".join(part if part.startswith("`") else SPECIAL.sub(r"\\\1", part) for part in CODE.split(line))
-        indented = prose and line[0].isspace()
-        if indented != set_off and found and found[-1].strip():
-            found.append("")
-        found.append(f"| {text.strip()}" if indented else text)
-        set_off = indented
-    return found
 
 
 def skip_member(app: Sphinx, what: str, name: str, value: object, skip: bool, options: Any) -> bool | None:

@@ -92,7 +92,9 @@ def explanation(name: Name) -> str:
     for file in sorted(Path(folder).glob("*.py")):
         for node, after in pairwise(ast.parse(file.read_text(encoding="utf-8")).body):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            is_it = isinstance(node, ast.Assign | ast.AnnAssign) and any(getattr(each, "id", "") == name.short for each in targets)
+            is_it = isinstance(node, ast.Assign | ast.AnnAssign) and any(
+                getattr(each, "id", "") == name.short for each in targets
+            )
             if is_it and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 return str(after.value.value)
     return ""

@@ -68,7 +68,7 @@ def experiment(
         scale = replace(scale, trials=trials)
     check_folder("--out", out)
     check_plot(out / "figure.png")
-    check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in _names(figure, task)})
+    check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in file_names(figure, task)})
     documents = [_run(figure, task, scale, out, workers, markdown, as_json) for task in tasks]
     if as_json:
         print_json("experiment", {"figure": figure, "tasks": documents})
@@ -104,7 +104,7 @@ def _stems(figure: str, task: str) -> list[str]:
     return [f"{stem}-{radius}" for radius in RADII] if figure in ("figure2", "figure3") else [stem]
 
 
-def _names(figure: str, task: str) -> list[str]:
+def file_names(figure: str, task: str) -> list[str]:
     """All files that are written for a task."""
     return [f"{figure}-{task}.parquet", *(f"{stem}.{ending}" for stem in _stems(figure, task) for ending in PICTURES)]
 
