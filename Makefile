@@ -45,7 +45,9 @@ pictures: $(VENV)/.test
 	AOPE_PICTURES=write $(BIN)/python -m pytest -n auto tests/test_docs.py -k page_runs
 
 # The website, into docs/_build/html. What is broken fails: links, anchors, references, pictures, pages in no section, docstrings.
+# Made anew every time: what was broken before is not forgotten.
 docs: $(VENV)/.docs
+	rm -rf docs/_build
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs docs/_build/html
 
 bench: $(VENV)/.bench

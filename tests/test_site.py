@@ -115,6 +115,7 @@ def test_constants_are_explained():
         ("A formula:\n    a = b\n    c = d\nand on.", "A formula:\n\n| a = b\n| c = d\n\nand on."),
         ("Parameters\n----------\nx : int\n    At *most* 3.", "Parameters\n----------\nx : int\n    At \\*most\\* 3."),
         ("Notes\n-----\nProof.\n  (1) |a|", "Notes\n-----\nProof.\n\n| (1) \\|a\\|"),
+        ("Parameters\n----------\na : array\n    A.", "Parameters\n----------\na : array\n    \\A."),
         (">>> a | b\nx|y\n\nAfter |it|.", ">>> a | b\nx|y\n\nAfter \\|it\\|."),
     ],
 )

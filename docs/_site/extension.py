@@ -103,8 +103,9 @@ class LinkedTerms(SphinxTransform):
         terms = {each.astext().lower() for each in self.document.findall(nodes.term)}
         for node in [each for entry in self.document.findall(is_definition) for each in entry.findall(nodes.emphasis)]:
             about = {"refdomain": "std", "reftype": "term", "refexplicit": True, "refwarn": True, "refdoc": self.env.docname}
-            word = node.astext()  # perhaps in the plural
-            term = word if word.lower() in terms else word.removesuffix("s")
+            word = node.astext()
+            forms = (word, word.removesuffix("s"), f"{word}s")  # singular or plural
+            term = next((form for form in forms if form.lower() in terms), word)
             node.replace_self(addnodes.pending_xref("", nodes.emphasis("", node.astext()), reftarget=term, **about))
 
 

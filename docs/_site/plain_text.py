@@ -7,6 +7,8 @@ import re
 PROMPT = re.compile(r"\s*(>>>|\.\.\.)( |$)")
 CODE = re.compile(r"(`[^`]+`)")
 SPECIAL = re.compile(r"([\\*|]|_(?!\w))")
+LETTER = re.compile(r"^(\s*)(?=[A-Za-z][.)](?:\s|$))")
+"""Where a line begins with what would number a list by letters: "K." is a matrix."""
 RULE = re.compile(r"-{3,}$")
 
 
@@ -22,6 +24,7 @@ def as_markup(lines: list[str]) -> list[str]:
             found.append(line)
             continue
         text = "".join(part if part.startswith("`") else SPECIAL.sub(r"\\\1", part) for part in CODE.split(line))
+        text = LETTER.sub(r"\1\\", text)
         indented = prose and line[0].isspace()
         if indented != set_off and found and found[-1].strip():
             found.append("")
