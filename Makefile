@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-fast test-lowest lint format types pictures bench trust clean
+.PHONY: demo test test-slow test-fast test-lowest lint format types pictures docs bench trust clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
@@ -44,6 +44,12 @@ types: $(VENV)/.lint
 pictures: $(VENV)/.test
 	AOPE_PICTURES=write $(BIN)/python -m pytest -n auto tests/test_docs.py -k page_runs
 
+# The website, into docs/_build/html. What is broken fails: links, anchors, references, pictures, pages in no section, docstrings.
+# Made anew every time: what was broken before is not forgotten.
+docs: $(VENV)/.docs
+	rm -rf docs/_build
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs docs/_build/html
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/statistic.py
 	$(BIN)/python benchmarks/program.py
@@ -69,9 +75,13 @@ $(VENV)/.lint: $(VENV)/.core
 	$(PIP) --editable ".[lint]"
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) --editable ".[docs]"
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.test
 	$(PIP) --editable ".[bench]"
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest demo-output
+	rm -rf $(VENV) .venv-lowest demo-output docs/_build

@@ -145,7 +145,7 @@ def diagnose(
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Is this estimate consistent with the data, what does it imply for the value, and where is it wrong?
+    """Whether an estimate is consistent with the data, what it implies for the value, and where it is wrong.
 
     Parameters
     ----------

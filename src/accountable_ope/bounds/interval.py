@@ -469,7 +469,7 @@ class Interval(Shown, Drawn):
         Parameters
         ----------
         at_least : float, optional
-            A threshold: up to which norm is "value >= at_least" supported?
+            A threshold: asks up to which norm a value of at least that much is supported.
 
         Returns
         -------

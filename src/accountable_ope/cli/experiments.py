@@ -87,7 +87,7 @@ def experiment(
     was = {task: () if earlier is None else load_rows(BoundRow, earlier / f"{figure}-{task}.parquet") for task in tasks}
     check_folder("--out", out)
     check_plot(out / "figure.png")
-    check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in _names(figure, task)})
+    check_places({"--markdown": markdown} | {name: out / name for task in tasks for name in file_names(figure, task)})
     runs = [_Run(figure, task, scale, out, workers, as_json, chosen, was[task]) for task in tasks]
     documents = [_document(run, markdown) for run in runs]
     if as_json:
@@ -136,7 +136,7 @@ def _stems(figure: str, task: str) -> list[str]:
     return [f"{stem}-{radius}" for radius in RADII] if figure in ("figure2", "figure3") else [stem]
 
 
-def _names(figure: str, task: str) -> list[str]:
+def file_names(figure: str, task: str) -> list[str]:
     """All files that are written for a task."""
     return [f"{figure}-{task}.parquet", *(f"{stem}.{ending}" for stem in _stems(figure, task) for ending in PICTURES)]
 

@@ -105,8 +105,10 @@ class InvertedPendulum:
         return rollout, model, mujoco.MjData(model)
 
     def step_knowledge(self) -> StepKnowledge:
-        """Where the pole has fallen, and how far a step can go: given state and push the simulator has one answer, and the
-        noise that follows is cut."""
+        """Where the pole has fallen, and how far a step can go.
+
+        Given state and push the simulator has one answer, and the noise that follows is cut.
+        """
         upright = FALLEN / self.scale[1]  # the largest number that `step` does not take for a fall
         while upright * self.scale[1] > FALLEN:
             upright = math.nextafter(upright, 0.0)

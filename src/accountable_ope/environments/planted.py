@@ -68,7 +68,7 @@ class PlantedFeatures:
 @checked
 @dataclass(frozen=True, eq=False, init=False)
 class PlantedMDP:
-    """Q(x) = sum_k theta_k cos(w_k'x + b_k) + theta_{m+1} is chosen first, and the reward is what makes it true:
+    """Q(x) = sum_k theta_k cos(w_k'x + b_k) + theta_{m+1} is chosen first, and the reward is what makes it true.
 
         E[r | s, a] = Q(s, a) - discount E_{s'} sum_a' pi(a' | s') Q(s', a').
 

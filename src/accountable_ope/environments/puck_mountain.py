@@ -21,11 +21,11 @@ _MIDDLE, _HALF = 0.5 * (_LEFT + _RIGHT), 0.5 * (_RIGHT - _LEFT)
 @checked
 @dataclass(frozen=True)
 class PuckMountain:
-    """The mechanics of Mountain-Car without a goal: position p in [-1.2, 0.6], speed |v| <= 0.07, pushes {-1, 0, 1},
+    """The mechanics of Mountain-Car without a goal: position p in [-1.2, 0.6], speed |v| <= 0.07, pushes {-1, 0, 1}.
 
         v <- v + push * action - gravity * cos(3 p) + N(0, speed_noise^2),     p <- p + v + N(0, position_noise^2),
 
-    the noise cut at two standard deviations and both kept within their ranges; where p reaches an end, v becomes -v / 2. The
+    The noise is cut at two standard deviations, and both are kept within their ranges; where p reaches an end, v becomes -v / 2. The
     reward is a function of the state in which the action is taken, 0.8 (sin(3 p) + 1) / 2 + 0.2 (v / 0.07)^2, in [0, 1]. Nothing
     terminates.
 

@@ -52,6 +52,12 @@ def fit_q(
     -------
     LinearQ
 
+    Notes
+    -----
+    steps=None: min loss(theta) + ridge * size * ||theta_penalized||^2, in closed form (size: the mean of the diagonal of the loss
+    matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate,
+    1 / (2 lambda_max), with the same ridge: few steps give a biased estimate.
+
     Examples
     --------
     >>> import numpy as np, accountable_ope as aope
@@ -61,12 +67,6 @@ def fit_q(
     >>> q = aope.fit_q(data, mdp.policy, kernel=aope.Gaussian(1.0), features=mdp.features(), discount=0.6)
     >>> bool(abs(q(data.states[:1], data.actions[:1])[0]) < 2.5)
     True
-
-    Notes
-    -----
-    steps=None: min loss(theta) + ridge * size * ||theta_penalized||^2, in closed form (size: the mean of the diagonal of the loss
-    matrix, so that the ridge has no units). steps=k: k steps of gradient descent from 0 at the largest safe rate,
-    1 / (2 lambda_max), with the same ridge: few steps give a biased estimate.
     """
     if number(ridge, "ridge") < 0:
         raise InvalidInput(f"`ridge` must not be negative. Got {ridge!r}.")
