@@ -16,6 +16,7 @@ from ..bounds.first_answer import MisfitRKHS, first_answers, misfit_answers
 from ..bounds.interval import Interval
 from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.value import bound_ladder
+from ..bounds.weighed import answer_of
 from ..defaults.choosing import WITHIN, Stages, choose_recipe
 from ..defaults.files import load_recipe, save_recipe
 from ..defaults.recipe import Recipe
@@ -279,7 +280,8 @@ def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: P
     """Writes the certificate; the exit code."""
     if certificate is not None:
         intervals[0].save(certificate)
-        note(f"Certificate: {certificate}")
+        of = "" if answer_of(intervals[0]) is intervals[0] else " (of the class; the first line's interval is no part of it)"
+        note(f"Certificate: {certificate}{of}")
     if not all(interval.check() for interval in intervals):
         return DOUBTED  # what cannot be proved again decides nothing
     return exit_code(intervals) if ruling is None else decision_code(ruling)

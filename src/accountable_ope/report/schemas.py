@@ -37,6 +37,10 @@ _SHARED: dict[str, Shape] = {
 }  # fmt: skip
 _METHOD: dict[str, Shape] = {"estimand": TEXT, "method": TEXT}
 _ESTIMATE: dict[str, Shape] = {"estimate": END, "standard_error": END}
+_WEIGHED: dict[str, Shape] = {
+    **_METHOD, **_ENDS, "delta": SHARE, "guarantee": GUARANTEE, "status": STATUS, "advice": TEXT, "episodes": COUNT,
+    "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT),
+}  # fmt: skip
 
 PARTS: dict[str, Shape] = {
     "certificate": record({
@@ -94,10 +98,8 @@ PARTS: dict[str, Shape] = {
         **_METHOD, "identified": FLAG, "smallest_eigenvalue": END, "relative_eigenvalue": END, "start_error": END,
         "unclipped": pair(END), "features": TEXT, **_SHARED,
     }),
-    "importance-sampling": record({
-        **_METHOD, **_ENDS, "delta": SHARE, "guarantee": GUARANTEE, "status": STATUS, "advice": TEXT, "episodes": COUNT,
-        "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT),
-    }),
+    "importance-sampling": record(_WEIGHED),
+    "by-probabilities": record({**_WEIGHED, "leads": FLAG}),
     "curve": record({
         "over": _values(Parameter), "baseline": END,
         "rows": many(record({"value": NUMBER, **_ENDS, "status": STATUS, "baseline": FLAG})),
@@ -150,7 +152,8 @@ PARTS: dict[str, Shape] = {
 
 _FILES: dict[str, Shape] = {"columns": many(ref("columns"))}
 _COMPANIONS: dict[str, Shape] = {
-    "logged_value": maybe(ref("logged-value")), "cross_fitted": maybe(ref("cross-fitted")), "left_out": many(TEXT),
+    "logged_value": maybe(ref("logged-value")), "cross_fitted": maybe(ref("cross-fitted")),
+    "by_probabilities": maybe(ref("by-probabilities")), "left_out": many(TEXT),
 }  # fmt: skip
 _LADDER: dict[str, Shape] = {
     "transitions": COUNT, "episodes": maybe(COUNT), "kernel": TEXT, "engine": maybe(record({"name": TEXT, "reason": TEXT})),
