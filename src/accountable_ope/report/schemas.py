@@ -188,6 +188,7 @@ DOCUMENTS: dict[str, Shape] = {
             "policies": many(record({
                 "name": TEXT, "logged": FLAG, **_ENDS, "status": STATUS, "guarantee": GUARANTEE, "doubts": many(TEXT),
                 "bet": maybe(TEXT), "cross_fitted": maybe(ref("cross-fitted")), "assumed": many(TEXT),
+                "recipe": maybe(ref("recipe")),
             })),
             "differences": many(record({
                 "first": TEXT, "second": TEXT, **_ENDS, "paired": FLAG, "first_is_better": JUDGMENT,
@@ -200,7 +201,8 @@ DOCUMENTS: dict[str, Shape] = {
         {
             "estimate": NUMBER, "loss": NUMBER, "threshold": NUMBER, "largest_residual": NUMBER, "values": pair(NUMBER),
             "impossible": many(TEXT), "allowed_for_rounding": NUMBER, "remarks": many(TEXT),
-            "verdict": _names(EstimateVerdict), "advice": TEXT, "inside": FLAG, "interval": ref("interval"),
+            "verdict": _names(EstimateVerdict), "sentence": TEXT, "unnoticed": END,
+            "advice": TEXT, "inside": FLAG, "interval": ref("interval"),
             "witness": many(record({
                 "where": TEXT, "point": many(NUMBER), "row": COUNT, "smoothed_residual": NUMBER, "mean_residual": NUMBER,
                 "share_of_loss": NUMBER,
@@ -260,7 +262,10 @@ DOCUMENTS: dict[str, Shape] = {
     "families": record({
         "families": many(record({"name": TEXT, "data": TEXT, "description": TEXT, "truth": NUMBER})),
     }),
-    "trust": record({"verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED))}),
+    "trust": record({
+        "verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED)),
+        "goals": many(record({"n": COUNT, "tasks": COUNT, "useful": COUNT, "wanted": SHARE, "holds": FLAG})),
+    }),
     "tasks": record({
         "tasks": many(record({
             "name": TEXT, "description": TEXT, "hidden": FLAG,
