@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -213,7 +212,9 @@ def test_an_accepted_estimate_says_how_wrong_it_may_be() -> None:
     assert abs(found.estimate - MDP.value) <= found.unnoticed <= found.interval.width
     assert found.unnoticed == max(found.interval.upper - found.estimate, found.estimate - found.interval.lower)
     assert "does not make it right" in found.sentence and "They may miss an error in value of up to 0." in found.sentence
-    assert found.to_dict()["unnoticed"] == found.unnoticed and escape(found.sentence) in found._repr_html_()
+    assert (
+        found.to_dict()["unnoticed"] == found.unnoticed and "They may miss an error in value of up to 0." in found._repr_html_()
+    )
 
 
 def test_where_the_interval_says_nothing_so_does_the_sentence() -> None:

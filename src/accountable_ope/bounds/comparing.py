@@ -302,11 +302,13 @@ def compare(
         Failure probability of all statements together.
     logged : bool
         Whether the policy that logged the data takes part, where its value can be known.
+    chosen : Choice, optional
+        As in `bound_value`.
     within : float, optional
         Without features: as in `bound_value`.
     recipes : sequence of Recipe, optional
         Without features: what was chosen on the first of these rows before, one for each policy.
-    chosen, options, progress
+    options, progress
         As in `bound_value`.
 
     Returns

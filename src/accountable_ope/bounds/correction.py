@@ -199,10 +199,12 @@ def correct(
     features : feature map or FunctionClass
         The one class in which the change is looked for. Without it the earliest fifth of the rows chooses class and kernel, and
         the change is of least root mean square over those rows; the others say how large it has to be.
-    kernel, radius, delta, chosen, options, progress
+    kernel, radius, delta, chosen
         As in `bound_value`.
     within, recipe
         As in `diagnose`.
+    options, progress
+        As in `bound_value`.
 
     Returns
     -------

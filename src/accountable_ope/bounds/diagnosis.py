@@ -202,7 +202,7 @@ def diagnose(
         The estimate. It may have been fitted on the same data: the event behind the guarantee is about the true Q alone.
     problem : Problem
         The question. The norm bound of its assumptions is on the true Q minus the estimate.
-    features, kernel, radius, delta, chosen, options, progress
+    features, kernel, radius, delta, chosen
         As in `bound_value`; the class is estimate + features. Without them the earliest fifth of the rows chooses both, and the
         others are the rows of verdict, interval and witness; `Diagnosis.interval.recipe` says what was chosen.
     within : float, optional
@@ -210,6 +210,8 @@ def diagnose(
         as a share of the range of values; 0.1 by default. The verdict does not rest on it.
     recipe : Recipe, optional
         Without features: what was chosen on the first of these rows before.
+    options, progress
+        As in `bound_value`.
 
     Returns
     -------

@@ -66,10 +66,10 @@ class Verdict(Shown):
         missing.
     advice : Statement
         What to do next.
-    leading : BaselineInterval or None
-        What the first line is of, with its premises, where that is not the interval itself but the one by recorded probabilities.
     wanted : Statement or None
         Of which actions, and in which states, rows are needed; None where the interval is no wider for want of any.
+    leading : BaselineInterval or None
+        What the first line is of, with its premises, where that is not the interval itself but the one by recorded probabilities.
 
     Examples
     --------
