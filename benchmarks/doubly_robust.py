@@ -1,8 +1,10 @@
 """How often the cross-fitted interval and the sandwich hold the value, at a nominal 90%, and how wide they are.
 
 python benchmarks/doubly_robust.py [--logs 200] [--rows 2000 10000] [--families planted ...] [--folder trials]
+    [--from docs/trials/doubly-robust.parquet] [--keep new.parquet] [--stored]
 
-With --folder every log is written down when it is done, and an interrupted run goes on where it stopped.
+With --folder every log is written down when it is done, and an interrupted run goes on where it stopped. --keep writes all to
+one compact file, from which (--from) a run on another day goes on; --stored shows what is there and draws no log.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from accountable_ope.environments.planted import PlantedFeatures
 from accountable_ope.environments.softmax import control_task
 from accountable_ope.experiments.setting import draw_rows
 from accountable_ope.laboratory.draws import Episodes, Greedy
+from accountable_ope.runner.store import load_rows, save_rows
 
 
 @dataclass(frozen=True)
@@ -132,17 +135,28 @@ def tried(log: Log, seed: int) -> Trial:
     )
 
 
-def cell(name: str, rows: int, logs: int, folder: Path | None) -> list[Trial]:
+@dataclass(frozen=True)
+class Kept(Trial):
+    """A trial with the cell that it is of."""
+
+    family: str
+    rows: int
+
+
+def cell(name: str, rows: int, logs: int, folder: Path | None, known: Sequence[Kept] = ()) -> list[Trial]:
     """All trials of one family and size, those of an earlier run read back."""
     kept = None if folder is None else folder / f"{name.replace(', ', '-').replace(' ', '-')}-{rows}.jsonl"
     done = [Trial(**json.loads(line)) for line in kept.read_text().splitlines()] if kept is not None and kept.exists() else []
-    draw = FAMILIES[name]()
+    before = [each for each in known if (each.family, each.rows) == (name, rows)]
+    done += [Trial(*(getattr(each, field.name) for field in fields(Trial))) for each in before[len(done) :]]
+    draw = FAMILIES[name]() if len(done) < logs else None
     for seed in range(len(done), logs):
+        assert draw is not None
         done.append(tried(draw(rows, seed), seed))
         if kept is not None:
             with kept.open("a") as file:
                 file.write(json.dumps(asdict(done[-1])) + "\n")
-    return done[:logs]
+    return done[:logs] if logs else done
 
 
 def main() -> None:
@@ -151,13 +165,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 10_000])
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--from", type=Path, dest="known")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--stored", action="store_true")
     options = parser.parse_args()
     if options.folder is not None:
         options.folder.mkdir(parents=True, exist_ok=True)
+    known = () if options.known is None else load_rows(Kept, options.known)
+    kept = []
     print("family               rows  logs  covers  width   sandwich  width    error    ess  share  seconds")
     for rows in options.rows:
         for name in options.families:
-            trials = cell(name, rows, options.logs, options.folder)
+            trials = cell(name, rows, 0 if options.stored else options.logs, options.folder, known)
+            kept += [Kept(**asdict(each), family=name, rows=rows) for each in trials]
+            if not trials:
+                continue
             values = np.array([[float(value) for value in asdict(each).values()] for each in trials])
             _, error, covers, _, other, _, _, _, _ = values.mean(axis=0)
             _, _, _, width, _, other_width, size, share, seconds = np.median(values, axis=0)
@@ -166,6 +188,8 @@ def main() -> None:
                 f"{size:6.0f} {share:6.2f} {seconds:8.2f}",
                 flush=True,
             )
+    if options.keep is not None and kept:
+        save_rows(kept, options.keep, compact=True)
 
 
 if __name__ == "__main__":

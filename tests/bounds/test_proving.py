@@ -49,6 +49,21 @@ def test_all_landmarks_without_chance_are_proved(seed: int, rows: int, bandwidth
     assert not larger.verify().valid
 
 
+@pytest.mark.parametrize(("seed", "rows"), [(1, 200), (0, 300), (5, 300)])
+def test_features_and_what_they_miss_without_chance_are_proved(seed: int, rows: int) -> None:
+    """Ends near 0.5 are sums of terms near 3: what is left of their digits is what counts, in the radius as in the ends."""
+    rng = np.random.default_rng(seed)
+    states, actions = rng.uniform(-1, 1, (rows, 1)), rng.integers(0, 2, rows)
+    rewards = 0.5 + 0.3 * np.sin(3 * states[:, 0]) * (2 * actions - 1)
+    data = aope.Transitions(states, actions, np.round(rewards, 3) if seed % 2 else rewards, states)
+    policy = aope.DiscretePolicy(lambda at: np.tile([0.3, 0.7], (len(at), 1)), actions=[[0.0], [1.0]])
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1), norm_bound=5.0, misfit_norm=1.0, reward_noise=False)
+    problem = aope.Problem(data, aope.StartStates([[0.0], [0.3]]), policy, facts)
+    features = aope.SemiParametric(aope.RandomFourier(8, 0.5, seed=1), aope.Gaussian(0.5), None)
+    found = aope.bound_value(problem, features=features, kernel=aope.Gaussian(0.5), radius="azuma")
+    assert found.verify().valid, found.verify().message
+
+
 def test_what_is_proved_up_to_rounding_is_not_touched() -> None:
     """With chance the limits are far above rounding: not a bit of an end or of a norm changes."""
     import accountable_ope.bounds.ends as ends

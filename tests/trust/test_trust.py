@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,12 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.errors import InvalidInput
-from accountable_ope.runner.store import Store
-from accountable_ope.trust.answers import Answer, Plan, Question, read_answers, run_answers
+from accountable_ope.runner.store import Store, save_rows
+from accountable_ope.trust.answers import Answer, Plan, Question, read_answers, read_kept, run_answers
+from accountable_ope.trust.goals import goals
 from accountable_ope.trust.methods import Method, ask, guessed, methods_named
 from accountable_ope.trust.page import BEGIN, END
+from accountable_ope.trust.recipe import _parsed, made_by, recipe_mark
 from accountable_ope.trust.summary import refuted, summarize, verdict
 from accountable_ope.trust.tasks import task_named
 from command import aope_command
@@ -169,3 +171,56 @@ def test_bad_input_is_one_sentence_before_any_work(arguments, message):
 def test_the_page_has_a_place_for_the_table():
     page = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
     assert page.count(BEGIN) == page.count(END) == 1
+
+
+def test_kept_answers_are_read_back_and_continued_from(tmp_path):
+    folder, file = kept(tmp_path / "runs", answers((RIGHT, "OK"), (WRONG, "DOUBTED"))), tmp_path / "kept.parquet"
+    done = aope_command("trust", "--stored", "--out", folder, "--keep", file, "--task", "cartpole", cwd=tmp_path)
+    assert done.returncode == 0 and "Answers: " in done.stderr and file.stat().st_size < 10_000
+    tasks = [task_named("cartpole")]
+    assert {row.key for row in read_kept(file, tasks)} == {row.key for row in read_answers(folder, tasks)}
+    shown = aope_command("trust", "--stored", "--from", file, "--task", "cartpole", "--json", cwd=tmp_path)
+    again = aope_command("trust", "--stored", "--out", folder, "--task", "cartpole", "--json", cwd=tmp_path)
+    assert json.loads(shown.stdout)["rows"] == json.loads(again.stdout)["rows"]
+    refused = aope_command("trust", "--stored", "--from", file, "--keep", file, cwd=tmp_path)
+    assert refused.returncode == 2 and "would replace an input" in refused.stderr
+    assert aope_command("trust", "--stored", cwd=tmp_path).returncode == 2
+
+
+def test_what_a_file_holds_is_not_asked_again():
+    held = Question("tabular", "first", 500, 0, SMALL.methods, 0.1).run()
+    plan = replace(SMALL, policies=1)
+    found = run_answers([task_named("tabular")], plan, workers=1, known=[replace(row, seconds=-1.0) for row in held])
+    assert [row.seconds for row in found] == [-1.0, -1.0] and {row.recipe for row in held} == {recipe_mark()}
+
+
+def test_answers_that_were_kept_before_recipes_were_written_down_are_read(tmp_path):
+    rows = answers((RIGHT, "OK"))
+    names = [field.name for field in fields(Answer) if field.name != "recipe"]
+    older = make_dataclass("Older", names)
+    save_rows([older(*(getattr(row, name) for name in names)) for row in rows], tmp_path / "old.parquet")
+    [old] = read_kept(tmp_path / "old.parquet", [task_named("cartpole")])
+    assert old == rows[0] and old.recipe == ""
+    said = made_by([old, replace(old, log=7, recipe="0123456789ab")])
+    assert "not written down (1)" in said and "They are not of one recipe" in said and recipe_mark() in said
+
+
+def test_a_recipe_is_marked_by_what_runs_and_not_by_what_is_said_of_it():
+    plain = _parsed("def f(x):\n    return x + 1\n")
+    assert plain == _parsed('def f(x):\n    """Says something."""\n    return x + 1  # more\n')
+    assert plain != _parsed("def f(x):\n    return x + 2\n")
+
+
+def test_goals_count_tasks_that_are_useful():
+    good = answers(*[(RIGHT, "OK")] * 4)
+    vacuous = answers(*[((0.0, 20.0), "VACUOUS")] * 4, task="acrobot", policy="along")
+    beside = answers(*[((0.0, 20.0), "OK")] * 3, ((5.0, 6.0), "OK"), task="mountaincar", policy="along")
+    hidden = answers(*[((0.0, 20.0), "VACUOUS")] * 4, task="coarse", policy="right")
+    at = [[replace(row, n=10_000) for row in each] for each in (good, vacuous, beside, hidden)]
+    ends = {"lower": -20.0, "upper": 0.0, "low": -20.0, "high": 0.0}
+    at[1] = [replace(row, **ends) for row in at[1]]
+    [goal] = goals(summarize([row for each in at for row in each]))
+    assert (goal.tasks, goal.useful, goal.holds) == (3, 1, False) and "is not met" in str(goal)
+    [goal] = goals(summarize(at[0]))
+    assert goal.holds and str(goal).startswith("At n = 10,000 the default is not vacuous and covers on 1 of 1 task (4 logs per")
+    assert not goals(summarize(good)), "there is no goal at 2,000 rows"

@@ -7,6 +7,10 @@ Each policy has a Q of its own, and its evidence speaks of that Q alone. Over su
 the largest of the one less the least of the other: a program for both at once gives no more. (Evidence on Q_a - Q_b, in whose
 residuals the rewards cancel, would tie the two; it is not used.) At discount 0 a program does give more, since then Q is the mean
 reward, the same for every policy: c_a'theta - c_b'theta is bounded over one set, and what both policies share cancels.
+
+Where no class is named, the same earliest rows choose one for every policy, since each has a Q of its own, a fit to it and an
+overlap with the log. All choices are fixed before the later rows, whose intervals have their shares of delta as before: that
+there are several costs nothing. At discount 0, where Q is one function, one class serves all policies: that of the largest ball.
 """
 
 from __future__ import annotations
@@ -16,8 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from ..arguments import checked
 from ..classes.function_class import Features, as_classes
+from ..defaults.choosing import Stages, choose_recipe, unseen
+from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
 from ..io.shown import Drawn, Shown
@@ -35,6 +43,7 @@ from .cross_fitted import CrossFittedInterval
 from .decision import Judgment
 from .ends import ends_of, single_threaded
 from .evaluation import Evaluation, evaluate
+from .first_answer import first_answers, names_a_class, only_statistic
 from .interval import Interval
 from .logging_policy import LoggedValue, logged_value
 from .unfit import refuse_unfit
@@ -206,8 +215,14 @@ class Comparison(Shown, Drawn):
         return tuple(each.name for each in self.contenders if each.name not in beaten)
 
     @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """What the earliest rows chose for every policy, in the order given; empty where a class was named."""
+        found = (each.found.recipe for each in self.contenders if isinstance(each.found, Interval))
+        return tuple(each for each in found if each is not None)
+
+    @property
     def statements(self) -> tuple[Statement, ...]:
-        """What holds at once, and how differences were found."""
+        """What holds at once, what was chosen, and how differences were found."""
         count = len(self.contenders)
         together = premise(
             "together",
@@ -223,7 +238,18 @@ class Comparison(Shown, Drawn):
             if paired
             else "Differences are those of intervals: each policy has a Q of its own, and no program is made for two at once."
         )
-        return (together, remark("differences", text, ("paired", paired)), *self.missing)
+        return (together, *self._chosen, remark("differences", text, ("paired", paired)), *self.missing)
+
+    @property
+    def _chosen(self) -> tuple[Statement, ...]:
+        """That classes were chosen, on rows before those of the bounds."""
+        if not self.recipes:
+            return ()
+        rows = self.recipes[0].earlier_rows
+        one = len({id(each.features) for each in self.recipes}) == 1 < len(self.recipes)
+        what = "One class for all policies was chosen" if one else "For every policy a class of its own was chosen"
+        text = f"{what} on the first {rows:,} rows, which the bounds do not use; several choices on them cost no confidence."
+        return (remark("chosen", text, ("rows", rows)),)
 
     @property
     def bets(self) -> tuple[Statement, ...]:
@@ -249,12 +275,14 @@ def compare(
     problem: Problem,
     policies: Sequence[NamedPolicy],
     *,
-    features: Features | Sequence[Features],
-    kernel: Kernel,
+    features: Features | Sequence[Features] | None = None,
+    kernel: Kernel | None = None,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     logged: bool = True,
     chosen: Choice = BEFORE_THE_DATA,
+    within: float | None = None,
+    recipes: Sequence[Recipe] | None = None,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -268,12 +296,19 @@ def compare(
     policies : sequence of NamedPolicy
         At least one, with different names.
     features, kernel, radius
-        As in `bound_value`, the same for all.
+        As in `bound_value`, the same for all. Without features and kernel the earliest fifth of the rows chooses both, for every
+        policy by itself (at discount 0 for all at once), and `Comparison.recipes` says what was chosen.
     delta : float
         Failure probability of all statements together.
     logged : bool
         Whether the policy that logged the data takes part, where its value can be known.
-    chosen, options, progress
+    chosen : Choice, optional
+        As in `bound_value`.
+    within : float, optional
+        Without features: as in `bound_value`.
+    recipes : sequence of Recipe, optional
+        Without features: what was chosen on the first of these rows before, one for each policy.
+    options, progress
         As in `bound_value`.
 
     Returns
@@ -300,8 +335,13 @@ def compare(
     if len(set(names)) < len(names):
         raise InvalidInput(f"`policies` must have different names. Got {names}.")
     asked = [replace(problem, policy=each.policy) for each in policies]
+    named = names_a_class(features, kernel, chosen, {"within": within, "recipes": recipes})
     for each in asked:
-        refuse_unfit([radius_rule(radius)], as_classes(features), kernel, each)
+        if named:
+            assert features is not None and kernel is not None
+            refuse_unfit([radius_rule(radius)], as_classes(features), kernel, each)
+    if recipes is not None and len(recipes) != len(asked):
+        raise InvalidInput(f"`recipes` must have one choice for each of the {len(asked)} policies. Got {len(recipes)}.")
     share = level / (len(policies) + 1) if logged else level / len(policies)
     today: LoggedValue | None = None
     missing: tuple[Statement, ...] = ()
@@ -312,11 +352,19 @@ def compare(
             why = str(error).rstrip(".")
             missing = (remark("no-logged-value", f"The {LOGGED} is left out: {why}.", ("reason", why)),)
             share = level / len(policies)
-    evaluations = []
-    for number, each in enumerate(asked):
-        done = part_of(progress, number / len(asked), (number + 1) / len(asked))
-        evaluations.append(evaluate(each, features=features, kernel=kernel, chosen=chosen, options=options, progress=done))
-    intervals = [each.bound(radius, share) for each in evaluations]
+    if features is None or kernel is None:
+        made = _choices(asked, within, recipes)
+        intervals = [
+            first_answers(each, recipe, (radius,), share, options=options, stages=stages)[0]
+            for each, recipe, stages in zip(asked, made, _stages(progress, len(asked)), strict=True)
+        ]
+        evaluations = [_evaluation_of(each) for each in intervals]
+    else:
+        evaluations = []
+        for number, each in enumerate(asked):
+            done = part_of(progress, number / len(asked), (number + 1) / len(asked))
+            evaluations.append(evaluate(each, features=features, kernel=kernel, chosen=chosen, options=options, progress=done))
+        intervals = [each.bound(radius, share) for each in evaluations]
     contenders = [Contender(name, found) for name, found in zip(names, intervals, strict=True)]
     if today is not None:
         contenders.append(Contender(LOGGED, today))
@@ -328,6 +376,33 @@ def compare(
                 ends = _paired(evaluations[i], evaluations[k], intervals[i], intervals[k], radius)
             differences.append(_difference(one, other, ends))
     return Comparison(tuple(contenders), tuple(differences), level, share, missing)
+
+
+def _choices(asked: Sequence[Problem], within: float | None, recipes: Sequence[Recipe] | None) -> Sequence[Recipe]:
+    """What the earliest rows choose for every policy; at discount 0 one class for all, asserted as near as for the worst."""
+    if recipes is not None:
+        if within is not None:
+            raise InvalidInput("`within` was chosen with the `recipes`: leave it out.")
+        made = list(recipes)
+    else:
+        made = [choose_recipe(each, within=within) for each in asked]
+    if asked[0].assumptions.discount != 0:
+        return made
+    widest = max(made, key=lambda each: each.norm_bound or 0.0)
+    return [replace(widest, made_for=each.made_for) for each in made]
+
+
+def _stages(progress: Progress | None, count: int) -> list[Stages]:
+    """The passes over the pairs of rows, one after the other."""
+    if progress is None:
+        return [unseen] * count
+    parts = (part_of(progress, number / count, (number + 1) / count) for number in range(count))
+    return [only_statistic(each) if each is not None else unseen for each in parts]
+
+
+def _evaluation_of(interval: Interval) -> Evaluation:
+    assert interval.rebound is not None
+    return interval.rebound.evaluation
 
 
 def _difference(one: Contender, other: Contender, paired: tuple[float, float] | None) -> Difference:
@@ -353,13 +428,22 @@ def _starts_elsewhere(logged: LoggedValue) -> bool:
     return any(each.name == "starts" for each in logged.doubts)
 
 
+def _same_classes(one: Evaluation, other: Evaluation) -> bool:
+    """Whether coefficients mean the same, as of a class that was chosen for both; one may have been doubted, the other not."""
+    if [repr(each) for each in one.classes] != [repr(each) for each in other.classes]:
+        return False
+    return all(np.array_equal(a.residuals, b.residuals) for a, b in zip(one.systems, other.systems, strict=True))
+
+
 def _paired(one: Evaluation, other: Evaluation, first: Interval, second: Interval, radius: str) -> tuple[float, float] | None:
     """max and min of (c_a - c_b)'theta over the sets of both policies; None where Q differs from policy to policy.
 
     The sets are those of the intervals, on the same event. Errors of sampled start states and of a misfit count twice.
     """
     problem = one.problem
-    if problem.assumptions.discount != 0 or not (first.outcome is not Status.INCONSISTENT is not second.outcome):
+    if problem.assumptions.discount != 0 or not _same_classes(one, other):
+        return None
+    if not (first.outcome is not Status.INCONSISTENT is not second.outcome):
         return None
     # Ranges of single rows may scale rows by what the policy does there: then the two sets are of different statistics.
     if problem.knowledge.given or any(each.has_remainder for each in one.classes):

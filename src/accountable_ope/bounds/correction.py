@@ -14,6 +14,8 @@ from ..arguments import checked
 from ..classes.features import FeatureMap
 from ..classes.function_class import Features, as_classes
 from ..classes.linear_q import LinearQ, save_linear_q
+from ..defaults.choosing import unseen
+from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..io.display import ends_text, result_html
 from ..io.shown import Drawn, Shown
@@ -31,6 +33,7 @@ from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
 from .evaluation import Evaluation, evaluate
+from .first_answer import asked_recipe, names_a_class, only_statistic, recipe_evaluation
 from .interval import ClassCertificates, Interval
 from .possible import NO_ROUNDING, Rounding, reached, rounding_of
 from .unfit import refuse_unfit
@@ -175,11 +178,13 @@ def correct(
     q: AnyQ,
     problem: Problem,
     *,
-    features: Features,
-    kernel: Kernel,
+    features: Features | None = None,
+    kernel: Kernel | None = None,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     chosen: Choice = BEFORE_THE_DATA,
+    within: float | None = None,
+    recipe: Recipe | None = None,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Correction:
@@ -192,8 +197,13 @@ def correct(
     problem : Problem
         The question.
     features : feature map or FunctionClass
-        The one class in which the change is looked for.
-    kernel, radius, delta, chosen, options, progress
+        The one class in which the change is looked for. Without it the earliest fifth of the rows chooses class and kernel, and
+        the change is of least root mean square over those rows; the others say how large it has to be.
+    kernel, radius, delta, chosen
+        As in `bound_value`.
+    within, recipe
+        As in `diagnose`.
+    options, progress
         As in `bound_value`.
 
     Returns
@@ -219,6 +229,16 @@ def correct(
     >>> found.status.name, found.loss_after < found.loss_before
     ('CORRECTED', True)
     """
+    if not names_a_class(features, kernel, chosen, {"within": within, "recipe": recipe}):
+        stages = unseen if progress is None else only_statistic(progress)
+        refuse_not_convex(radius)
+        probability_level(delta)
+        judging = replace(asked_recipe(problem, within, recipe, stages), judging=True)
+        refuse_unfit([radius_rule(radius)], (), judging.kernel, problem)
+        whole = recipe_evaluation(problem, judging, options, stages, judged=q)
+        found = correction_of(whole.of_class(0), q, radius, delta)
+        return replace(found, interval=replace(found.interval, recipe=judging))
+    assert features is not None and kernel is not None
     refuse_early(problem, features, kernel, radius, delta)
     unsaid = replace(chosen, estimate=False)  # what is judged here may have been fitted to these rows
     evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=unsaid, options=options, progress=progress)
@@ -227,8 +247,7 @@ def correct(
 
 def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) -> Correction:
     """The correction of the Q at which an evaluation is anchored."""
-    if radius_rule(radius).loss is not LossKind.V:
-        raise InvalidInput(f"`radius` of a correction must bound the V-statistic, which is convex. Got {radius!r}.")
+    refuse_not_convex(radius)
     if len(evaluation.classes) != 1:
         raise InvalidInput(f"`features` of a correction must be one class. Got {len(evaluation.classes)}.")
     interval, system = evaluation.bound(radius, delta), evaluation.systems[0]
@@ -262,6 +281,12 @@ def correction_of(evaluation: Evaluation, q: AnyQ, radius: str, delta: float) ->
         action_vectors=evaluation.problem.policy.action_vectors,
         rounding=rounding if status is CorrectionStatus.UNCHANGED else NO_ROUNDING,
     )
+
+
+def refuse_not_convex(radius: str) -> None:
+    """A correction is a least norm over a convex set."""
+    if radius_rule(radius).loss is not LossKind.V:
+        raise InvalidInput(f"`radius` of a correction must bound the V-statistic, which is convex. Got {radius!r}.")
 
 
 def allowed_loss(interval: Interval, theta: FloatArray) -> float:

@@ -11,12 +11,14 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ..arguments import checked
+from ..baselines.interval import BaselineInterval
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
 from ..io.shown import Shown
 from ..problem.statements import Statement, Status, range_text, remark
 from ..validation import number
 from .logging_policy import LoggedValue, logged_value
+from .weighed import answer_of, weighed_value
 
 if TYPE_CHECKING:
     from .interval import Interval
@@ -79,23 +81,23 @@ class Ruling(Shown):
 
 
 def at_least(interval: Interval, threshold: float) -> Ruling:
-    """The claim that the value is at least the threshold."""
-    wanted = number(threshold, "at_least")
+    """The claim that the value is at least the threshold, by what answers first."""
+    wanted, found = number(threshold, "at_least"), answer_of(interval)
     allowed = interval.ranges.value
-    if interval.lower >= wanted:
+    if found.lower >= wanted:
         by_ends = Judgment.SUPPORTED
-    elif interval.upper < wanted:
+    elif found.upper < wanted:
         by_ends = Judgment.REFUTED
     else:
         by_ends = Judgment.UNDECIDED
-    judgment = _with_doubts(interval, by_ends)
+    judgment = _with_doubts(found, by_ends)
     # What the declared ranges say by themselves rests on no class.
-    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(interval))
+    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(found))
     if not allowed[0] < wanted <= allowed[1]:
         judgment = by_ends = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
         known = f"every possible value lies in {range_text(*allowed)}, whatever the data say"
         text = f"{judgment.name}: value >= {wanted:g}, as {known}."
-    named = remark("decision", text, ("at_least", wanted), ("lower", interval.lower), ("upper", interval.upper))
+    named = remark("decision", text, ("at_least", wanted), ("lower", found.lower), ("upper", found.upper))
     return Ruling(judgment, f"value >= {wanted:g}", interval.delta, by_ends, named)
 
 
@@ -110,11 +112,13 @@ def better_than_logged(interval: Interval) -> Ruling:
     if rebound.growing:
         raise InvalidInput("The value of the logged policy is a statement about one number of rows, and these grow.")
     half = interval.delta / 2
-    logged = logged_value(rebound.evaluation.whole, delta=half)
-    return compared(rebound.at(half), logged, interval.delta)
+    whole = rebound.evaluation.whole
+    logged = logged_value(whole, delta=half)
+    weighed = None if rebound.leading is None else weighed_value(whole, half)
+    return compared(rebound.at(half) if weighed is None else weighed, logged, interval.delta)
 
 
-def compared(interval: Interval, logged: LoggedValue, delta: float) -> Ruling:
+def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: float) -> Ruling:
     """Two intervals that hold at once with probability 1 - delta."""
     if interval.lower > logged.upper:
         by_ends = Judgment.SUPPORTED
@@ -140,7 +144,9 @@ def compared(interval: Interval, logged: LoggedValue, delta: float) -> Ruling:
     return Ruling(judgment, claim, delta, by_ends, named)
 
 
-def _with_doubts(interval: Interval, by_ends: Judgment) -> Judgment:
+def _with_doubts(interval: Interval | BaselineInterval, by_ends: Judgment) -> Judgment:
+    if isinstance(interval, BaselineInterval):  # ends that cross speak against the probabilities, not against a class
+        return by_ends if interval.consistent else Judgment.DOUBTED
     match interval.status:
         case Status.INCONSISTENT:
             return Judgment.INCONSISTENT
@@ -149,10 +155,11 @@ def _with_doubts(interval: Interval, by_ends: Judgment) -> Judgment:
     return by_ends
 
 
-def _interval_clause(interval: Interval) -> str:
-    if interval.outcome is Status.INCONSISTENT:
+def _interval_clause(interval: Interval | BaselineInterval) -> str:
+    if interval.status is Status.INCONSISTENT:
         return "there is no interval"
-    return f"the value is in {ends_text(interval.lower, interval.upper)}"
+    by = " by the recorded probabilities" if isinstance(interval, BaselineInterval) else ""
+    return f"the value is in {ends_text(interval.lower, interval.upper)}{by}"
 
 
 def _text(judgment: Judgment, by_ends: Judgment, claim: str, numbers: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -10,23 +11,30 @@ import numpy as np
 
 from ..arguments import checked
 from ..classes.function_class import Features
-from ..io.display import ends_text, result_html
+from ..defaults.choosing import unseen
+from ..defaults.recipe import Recipe
+from ..io.display import confidence, ends_text, result_html
 from ..io.shown import Drawn, Shown
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
-from ..problem.statements import Statement, doubt
+from ..problem.statements import Guarantee, Statement, Status, doubt
 from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.doubts import statements
-from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius
+from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ
 from ..statistics.witness import Witness, witness_of
+from ..validation import probability_level
 from .correction import allowed_estimate, refuse_early
 from .evaluation import Evaluation, evaluate
 from .explanation import Explanation, SeenRows, explanation
+from .first_answer import asked_recipe, names_a_class, only_statistic, recipe_evaluation, recipe_interval
 from .interval import Interval
 from .possible import NO_ROUNDING, Reached, Rounding, possible_residual, reached, rounding_of
+from .unfit import refuse_unfit
+from .verdict import outward
 
+ACCEPTED = "The rows do not refute the estimate, which does not make it right."
 NOTHING_SEEN = Explanation((), (), ())
 
 
@@ -68,6 +76,10 @@ class Diagnosis(Shown, Drawn):
         What of its loss may be rounding alone; the radius holds it.
     explanation : Explanation
         The witness in the names of the log, and rows to look at.
+    unnoticed : float
+        The largest error in value that the rows may have missed where they do not refute the estimate.
+    sentence : str
+        The verdict, with that error where there is one.
     """
 
     estimate: float
@@ -89,6 +101,7 @@ class Diagnosis(Shown, Drawn):
             "Diagnosis of an estimate of Q",
             self.verdict,
             (
+                *((("what could have gone unnoticed", self.sentence),) if self.verdict is EstimateVerdict.CONSISTENT else ()),
                 ("estimate of the value", f"{self.estimate:.4g}"),
                 ("kernel Bellman loss", f"{self.loss:.3g}, radius {self.radius.total:.3g} ({self.radius.name})"),
                 ("interval around the estimate", ends_text(self.interval.lower, self.interval.upper)),
@@ -111,6 +124,40 @@ class Diagnosis(Shown, Drawn):
         if self.reached.outside(ranges.value, self.interval.assumptions.misfit):
             found.append(self.reached.statement("It", ranges.value))
         return tuple(found)
+
+    @property
+    def unnoticed(self) -> float:
+        """The largest error in value that an accepted estimate may have: how far the ends of the interval are from it.
+
+        NaN where no function of the class around it fits, so that nothing bounds the error.
+        """
+        if self.interval.outcome is Status.INCONSISTENT:
+            return math.nan
+        return max(abs(self.interval.upper - self.estimate), abs(self.estimate - self.interval.lower))
+
+    @property
+    def sentence(self) -> str:
+        """The verdict. An estimate that is accepted is not called right: what could have gone unnoticed is said."""
+        if self.verdict is EstimateVerdict.REJECTED:
+            return str(self.verdict.value)
+        found = self.interval
+        if found.outcome is Status.INCONSISTENT:
+            return (
+                f"{ACCEPTED} How large an error in value they would miss is not known: no function of the class around it fits."
+            )
+        low, high = outward(found.lower, found.upper)
+        between = f"its value is {self.estimate:.4g}, the new policy's is anything from {low} to {high}"
+        if found.outcome is Status.VACUOUS:
+            return f"{ACCEPTED} They would miss an error of any size: {between}."
+        sure = f"with {confidence(found.delta)} confidence" + (
+            ", for many rows" if found.guarantee is Guarantee.ASYMPTOTIC else ""
+        )
+        size = outward(0.0, self.unnoticed)[1]
+        if found.doubted:
+            held = "only if the class around it holds Q, which is doubted: the error may be larger"
+        else:
+            held = "if the class around it holds Q"
+        return f"{ACCEPTED} They may miss an error in value of up to {size}: {between} {sure}, {held}."
 
     @property
     def remarks(self) -> tuple[Statement, ...]:
@@ -137,11 +184,13 @@ def diagnose(
     q: AnyQ,
     problem: Problem,
     *,
-    features: Features | Sequence[Features],
-    kernel: Kernel,
+    features: Features | Sequence[Features] | None = None,
+    kernel: Kernel | None = None,
     radius: str = DEFAULT_RADIUS,
     delta: float = 0.1,
     chosen: Choice = BEFORE_THE_DATA,
+    within: float | None = None,
+    recipe: Recipe | None = None,
     options: TileOptions | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
@@ -153,8 +202,16 @@ def diagnose(
         The estimate. It may have been fitted on the same data: the event behind the guarantee is about the true Q alone.
     problem : Problem
         The question. The norm bound of its assumptions is on the true Q minus the estimate.
-    features, kernel, radius, delta, chosen, options, progress
-        As in `bound_value`; the class is estimate + features.
+    features, kernel, radius, delta, chosen
+        As in `bound_value`; the class is estimate + features. Without them the earliest fifth of the rows chooses both, and the
+        others are the rows of verdict, interval and witness; `Diagnosis.interval.recipe` says what was chosen.
+    within : float, optional
+        Without features: how near Q is asserted to be to the estimate, for the interval, in root mean square over logged points,
+        as a share of the range of values; 0.1 by default. The verdict does not rest on it.
+    recipe : Recipe, optional
+        Without features: what was chosen on the first of these rows before.
+    options, progress
+        As in `bound_value`.
 
     Returns
     -------
@@ -172,17 +229,34 @@ def diagnose(
     >>> far_too_high = lambda states, actions: np.full(len(states), 8.0)
     >>> aope.diagnose(far_too_high, problem, features=mdp.features(), kernel=aope.Gaussian(1.0)).verdict.name
     'REJECTED'
+
+    With no class, one is chosen on the earliest rows:
+
+    >>> asked = aope.Problem(data, mdp.starts, mdp.policy, aope.Assumptions(discount=0.6, reward_range=(0, 1)))
+    >>> first = aope.diagnose(far_too_high, asked)
+    >>> first.verdict.name, first.interval.recipe.earlier_rows
+    ('REJECTED', 200)
     """
+    if not names_a_class(features, kernel, chosen, {"within": within, "recipe": recipe}):
+        radius_rule(radius), probability_level(delta)
+        stages = unseen if progress is None else only_statistic(progress)
+        judging = replace(asked_recipe(problem, within, recipe, stages), judging=True)
+        refuse_unfit([radius_rule(radius)], (), judging.kernel, problem)
+        evaluation = recipe_evaluation(problem, judging, options, stages, judged=q)
+        return diagnosis_of(evaluation, radius, delta, judging)
+    assert features is not None and kernel is not None
     refuse_early(problem, features, kernel, radius, delta)
     unsaid = replace(chosen, estimate=False)  # what is judged here may have been fitted to these rows
     evaluation = evaluate(problem, features=features, kernel=kernel, anchor=q, chosen=unsaid, options=options, progress=progress)
     return diagnosis_of(evaluation, radius, delta)
 
 
-def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis:
-    """The diagnosis of the Q at which an evaluation is anchored."""
+def diagnosis_of(evaluation: Evaluation, radius: str, delta: float, recipe: Recipe | None = None) -> Diagnosis:
+    """The diagnosis of the Q at which an evaluation is anchored; recipe: what chose its classes, on rows before its own."""
     system, problem = evaluation.systems[0], evaluation.problem
-    witness = witness_of(system.target, system.points, evaluation.kernel)
+    earlier = 0 if recipe is None else recipe.earlier_rows
+    numbers = None if recipe is None else np.arange(earlier, earlier + len(problem.data))
+    witness = witness_of(system.target, system.points, evaluation.kernel).counted_from(earlier)
     assert evaluation.anchor is not None
     seen = EstimateSeen(
         estimate=system.offset,
@@ -190,9 +264,11 @@ def diagnosis_of(evaluation: Evaluation, radius: str, delta: float) -> Diagnosis
         largest_residual=float(np.abs(system.target).max()),
         reached=reached(evaluation),
         rounding=rounding_of(evaluation),
-        explanation=explanation(witness, SeenRows(problem.data, evaluation.anchor), problem.assumptions.discount),
+        explanation=explanation(witness, SeenRows(problem.data, evaluation.anchor, numbers), problem.assumptions.discount),
     )
-    return diagnosed(evaluation.bound(radius, delta), seen)
+    if recipe is None:
+        return diagnosed(evaluation.bound(radius, delta), seen)
+    return diagnosed(recipe_interval(evaluation, recipe, radius, delta), seen)
 
 
 @dataclass(frozen=True, eq=False)

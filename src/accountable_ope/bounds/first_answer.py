@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..classes.features import FeatureMap, TabularFeatures
 from ..classes.semi_parametric import SemiParametric
-from ..defaults.choosing import Stages, unseen
+from ..defaults.choosing import Stages, choose_recipe, unseen
 from ..defaults.recipe import Ball, ClassKind, Recipe
 from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian
-from ..kernels.products import TileOptions
+from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
 from ..problem.statements import Status
-from ..radii.choice import Choice
+from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.doubts import TestedClass, all_doubted
 from ..radii.registry import radius_rule
 from ..statistics.engines.engine import AnyEngine
+from ..statistics.estimates import AnyQ, QColumns
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .unfit import refuse_unfit
@@ -34,8 +35,12 @@ def recipe_evaluation(
     options: TileOptions | None = None,
     stages: Stages = unseen,
     engine: AnyEngine = "auto",
+    judged: AnyQ | None = None,
 ) -> Evaluation:
-    """The later rows, with the chosen classes; a table lists what later rows show, too."""
+    """The later rows, with the chosen classes; a table lists what later rows show, too.
+
+    judged: an estimate around which the classes lie, in the place of the fit; nobody says when it was made.
+    """
     later = recipe.later(problem)
     classes: Sequence[FeatureMap] = recipe.classes
     chosen = recipe.choice
@@ -45,8 +50,8 @@ def recipe_evaluation(
         later,
         features=list(classes),
         kernel=recipe.kernel,
-        anchor=recipe.estimate,
-        chosen=chosen,
+        anchor=recipe.estimate if judged is None else _at_later_rows(judged, recipe),
+        chosen=chosen if judged is None else replace(chosen, estimate=False),
         options=options,
         progress=stages(STATISTIC),
         engine=engine,
@@ -73,14 +78,51 @@ def first_answers(
     refuse_unfit([radius_rule(name) for name in radii], (), recipe.kernel, problem)
     evaluation = recipe_evaluation(problem, recipe, options, stages, engine)
     stages("bounding")
-    found = []
+    return tuple(recipe_interval(evaluation, recipe, radius, delta, pointwise=pointwise) for radius in radii)
+
+
+def recipe_interval(
+    evaluation: Evaluation, recipe: Recipe, radius: str, delta: float, *, pointwise: bool | None = None
+) -> Interval:
+    """Of the class around the estimate alone, or where that is doubted or refuted the hull with the wider one."""
     alone = evaluation if len(evaluation.classes) == 1 or _doubted(evaluation) else evaluation.of_class(0)
-    for radius in radii:
-        interval = alone.bound(radius, delta, pointwise=pointwise)
-        if alone is not evaluation and interval.outcome is Status.INCONSISTENT:
-            interval = evaluation.bound(radius, delta, pointwise=pointwise)
-        found.append(replace(interval, recipe=recipe))
-    return tuple(found)
+    interval = alone.bound(radius, delta, pointwise=pointwise)
+    if alone is not evaluation and interval.outcome is Status.INCONSISTENT:
+        interval = evaluation.bound(radius, delta, pointwise=pointwise)
+    return replace(interval, recipe=recipe)
+
+
+def asked_recipe(
+    problem: Problem,
+    within: float | None,
+    recipe: Recipe | None,
+    stages: Stages = unseen,
+) -> Recipe:
+    """What was chosen before, or what the earliest rows choose now."""
+    if recipe is None:
+        return choose_recipe(problem, within=within, stages=stages)
+    if within is not None:
+        raise InvalidInput("`within` was chosen with the `recipe`: leave it out.")
+    return recipe
+
+
+def names_a_class(features: object, kernel: object, chosen: Choice, unnamed: Mapping[str, object]) -> bool:
+    """Whether a class is named, by features and kernel; raises where only one of them is, or where something has no effect.
+
+    unnamed: what goes without a class only.
+    """
+    if (features is None) != (kernel is None):
+        raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")
+    if features is None:
+        if chosen != BEFORE_THE_DATA:
+            raise InvalidInput("`chosen` is of a class that was given: leave it out, or give `features` and `kernel`.")
+        return False
+    for name, value in unnamed.items():
+        if value is not None:
+            raise InvalidInput(
+                f"`{name}` is for a class that is chosen on the earliest rows: leave it out, or leave out `features`."
+            )
+    return True
 
 
 @dataclass(frozen=True)
@@ -143,6 +185,13 @@ def misfit_answers(
     return tuple(replace(evaluation.bound(name, delta, pointwise=pointwise), recipe=declared) for name in radii)
 
 
+def _at_later_rows(q: AnyQ, recipe: Recipe) -> AnyQ:
+    """Columns of an estimate without those of the rows that chose."""
+    if not isinstance(q, QColumns):
+        return q
+    return QColumns(q.at_data[recipe.earlier_rows :], q.at_next[recipe.earlier_rows :], q.at_start)
+
+
 def _doubted(evaluation: Evaluation) -> bool:
     """Whether the class around the estimate, or its ball, is doubted; that does not depend on the radius."""
     member = evaluation.member(0)
@@ -159,3 +208,8 @@ def _whole_table(table: TabularFeatures, later: Problem, chosen: Choice) -> tupl
     if len(states) * len(vectors) == table.dimension:
         return (table,), chosen
     return (TabularFeatures.grid(states, vectors, table.intercept),), replace(chosen, points=False)
+
+
+def only_statistic(progress: Progress) -> Stages:
+    """Of all stages the pass over the pairs of rows alone."""
+    return lambda stage: progress if stage == STATISTIC else None

@@ -370,6 +370,8 @@ class Interval(Shown, Drawn):
     def decide(self, at_least: float) -> Ruling:
         """Whether the value is at least so much: SUPPORTED, REFUTED, UNDECIDED, or why nothing is decided.
 
+        By this interval, or by that of recorded probabilities where it answers first (`Companions.leads`).
+
         Parameters
         ----------
         at_least : float

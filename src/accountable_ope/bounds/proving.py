@@ -23,6 +23,12 @@ from ..verification.dual import STEPS, UNIT, Bound, Form, least_value
 ALIKE = 5e-7
 """What is proved up to this share of its size is reported as it was found."""
 
+CANCELS = 1e-3
+"""An end has no fewer digits than one of this share of the terms that it is a sum of."""
+
+POSSIBLY = 1e-3
+"""Rounding that is estimated at this share of what counts is looked at more closely: the estimate leaves out what cancels."""
+
 TIMES = 8
 """So often is a norm put into the limit that depends on it; every time brings it nearer by a factor of hundreds."""
 
@@ -61,17 +67,19 @@ def _proved_end(end: Certificate) -> Certificate:
     if end.status not in (SolveStatus.OPTIMAL, SolveStatus.BOUND_ONLY) or not math.isfinite(end.bound):
         return end
     size = abs(end.bound) + (0.0 if end.point is None else float(np.abs(end.objective) @ np.abs(end.point)))
-    if not _matters(end.constraints, end.multipliers, size):
+    # Large terms may cancel in an end: the digits that are reported, and compared, are those of the end itself.
+    shown = max(abs(end.bound), CANCELS * size)
+    if not _matters(end.constraints, end.multipliers, shown):
         return end
     bound = -least_value(Form.linear(end.objective), _bounds(end.constraints), end.multipliers.tolist())
-    return replace(end, bound=bound) if ALIKE * size < bound - end.bound < math.inf else end
+    return replace(end, bound=bound) if ALIKE * shown < bound - end.bound < math.inf else end
 
 
 def _matters(constraints: Sequence[Constraint], multipliers: FloatArray, size: float) -> bool:
     """Whether rounding of the constraints times their multipliers may be a share of a number of this size."""
     terms = zip(constraints, multipliers.tolist(), strict=True)
     weighted = sum(alpha * (abs(each.quadratic.a0) + abs(each.limit)) for each, alpha in terms)
-    return bool((STEPS + max(len(each.quadratic.a) for each in constraints)) * UNIT * weighted > 0.01 * ALIKE * size)
+    return bool((STEPS + max(len(each.quadratic.a) for each in constraints)) * UNIT * weighted > POSSIBLY * ALIKE * size)
 
 
 def _bounds(constraints: Sequence[Constraint]) -> list[Bound]:

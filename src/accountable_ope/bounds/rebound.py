@@ -13,6 +13,7 @@ from ..problem.problem import Problem
 from ..problem.transitions import StartStates
 
 if TYPE_CHECKING:
+    from ..baselines.interval import BaselineInterval
     from ..classes.function_class import FunctionClass
     from .companions import Companions
     from .evaluation import Evaluation
@@ -86,11 +87,24 @@ class Rebound:
         return self._bound(replace(self.evaluation, problem=known), self.asked.delta)
 
     @cached_property
+    def leading(self) -> BaselineInterval | None:
+        """The interval by recorded probabilities, where it answers first: single steps, and nobody named a class."""
+        from .weighed import leads, weighed_value
+
+        whole = self.evaluation.whole
+        if self.evaluation.log is None or self.growing or not leads(whole):
+            return None
+        try:
+            return weighed_value(whole, self.asked.delta)
+        except InvalidInput:  # the companions say why
+            return None
+
+    @cached_property
     def companions(self) -> Companions:
         """What stands beside the interval, found when asked for."""
         from .companions import companions_of
 
-        return companions_of(self.evaluation, self.asked.delta, growing=self.growing)
+        return companions_of(self.evaluation, self.asked.delta, leading=self.leading, growing=self.growing)
 
     def _bound(self, evaluation: Evaluation, delta: float) -> Interval:
         return evaluation.bound(self.asked.radius, delta, pointwise=self.asked.pointwise, planned=self.asked.planned)

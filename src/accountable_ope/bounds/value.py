@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from ..arguments import checked
 from ..classes.function_class import Features, as_classes
-from ..defaults.choosing import Stages, choose_recipe, unseen
+from ..defaults.choosing import Stages, unseen
 from ..defaults.recipe import Recipe
-from ..errors import InvalidInput
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..problem.problem import Problem
@@ -18,7 +17,7 @@ from ..statistics.engines.engine import AnyEngine, refuse_unusable
 from ..statistics.estimates import AnyQ
 from ..validation import probability_level
 from .evaluation import evaluate
-from .first_answer import STATISTIC, first_answers
+from .first_answer import asked_recipe, first_answers, names_a_class, only_statistic
 from .interval import Interval
 from .unfit import refuse_unfit
 
@@ -109,27 +108,16 @@ def bound_value(
     >>> mdp.value in first, first.count, first.recipe.earlier_rows
     (True, 800, 200)
     """
-    if features is None and kernel is None:
-        if chosen != BEFORE_THE_DATA:
-            raise InvalidInput("`chosen` is of a class that was given: leave it out, or give `features` and `kernel`.")
-        if recipe is not None and within is not None:
-            raise InvalidInput("`within` was chosen with the `recipe`: leave it out.")
+    if not names_a_class(features, kernel, chosen, {"within": within, "recipe": recipe, "stages": stages}):
         refuse_unusable(engine, None if recipe is None else recipe.kernel, options)
-        report = stages or (unseen if progress is None else _only_statistic(progress))
-        if recipe is None:
-            radius_rule(radius), probability_level(delta)  # refused before any work
-            recipe = choose_recipe(problem, within=within, stages=report)
+        report = stages or (unseen if progress is None else only_statistic(progress))
+        radius_rule(radius), probability_level(delta)  # refused before any work
+        asked = asked_recipe(problem, within, recipe, report)
         found = first_answers(
-            problem, recipe, (radius,), delta, pointwise=pointwise, options=options, stages=report, engine=engine
+            problem, asked, (radius,), delta, pointwise=pointwise, options=options, stages=report, engine=engine
         )
         return found[0]
-    if features is None or kernel is None:
-        raise InvalidInput("`features` and `kernel` go together: give both, or neither to have them chosen on the earliest rows.")
-    for name, value in (("within", within), ("recipe", recipe), ("stages", stages)):
-        if value is not None:
-            raise InvalidInput(
-                f"`{name}` is for a class that is chosen on the earliest rows: leave it out, or leave out `features`."
-            )
+    assert features is not None and kernel is not None
     found = bound_ladder(
         problem,
         features=features,
@@ -204,8 +192,3 @@ def bound_ladder(
         problem, features=features, kernel=kernel, anchor=anchor, chosen=chosen, options=options, progress=progress, engine=engine
     )
     return evaluation.ladder(radii, delta, pointwise=pointwise)
-
-
-def _only_statistic(progress: Progress) -> Stages:
-    """Of all stages the pass over the pairs of rows alone."""
-    return lambda stage: progress if stage == STATISTIC else None

@@ -1,7 +1,8 @@
 """The verdict: what a result says, in one sentence that comes first, and in a second one for those who would bet.
 
-The first line is what is proved (or, where the class is doubted, what does not rest on it). Numbers are rounded outward, to two
-digits of the width.
+The first line is what is proved (or, where the class is doubted, what does not rest on it). In a log of single steps that says
+with which probability its actions were drawn, and where nobody named a class, that is the interval by these probabilities.
+Numbers are rounded outward, to two digits of the width.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arguments import checked
+from ..baselines.interval import BaselineInterval
 from ..io.display import confidence
 from ..io.shown import Shown
 from ..problem.never_logged import rows_wanted
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 AVERAGE = "Average reward of the target policy"
 MOST_DIGITS = 12
 NONE = Companions()
+NEW = "the new policy's value"
+WITHOUT = "Without the probabilities, by the class that was chosen"
 BET = "What a practitioner would bet on, for many rows"
 FEW_ROWS = 0.5
 """Where what is proved leaves open more than this share of the possible values, rows are few for a large-sample statement too: on
@@ -64,6 +68,8 @@ class Verdict(Shown):
         What to do next.
     wanted : Statement or None
         Of which actions, and in which states, rows are needed; None where the interval is no wider for want of any.
+    leading : BaselineInterval or None
+        What the first line is of, with its premises, where that is not the interval itself but the one by recorded probabilities.
 
     Examples
     --------
@@ -84,6 +90,7 @@ class Verdict(Shown):
     parts: tuple[Statement, ...]
     advice: Statement
     wanted: Statement | None = None
+    leading: BaselineInterval | None = None
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.second_line}" if self.second_line else self.sentence
@@ -97,8 +104,13 @@ def verdict_of(
     ruling: on what was asked; None: whether the target policy is better than the logged one, where both values are known.
     names: what the columns of the state are called, where that is known.
     """
-    against_logged = None if companions.logged is None else _comparison(interval, companions.logged)
-    match interval.status:
+    leading = companions.leading
+    found = interval if leading is None else leading
+    against_logged = None if companions.logged is None else _comparison(interval, found, companions.logged)
+    match None if leading is not None else interval.status:
+        case None:
+            assert leading is not None
+            first, second = _by_probabilities(interval, leading, companions, against_logged)
         case Status.INCONSISTENT:
             first, second = _inconsistent(interval, companions)
         case Status.DOUBTED:
@@ -107,31 +119,38 @@ def verdict_of(
             first, second = _vacuous(interval, companions)
         case _:
             first, second = _bounded(interval, companions, against_logged)
+    second = " ".join(filter(None, (second, _beside(companions))))
     parts = [_interval_part(interval)]
     if companions.logged is not None:
         parts.append(_logged_part(companions.logged))
     if companions.crossed is not None:
         parts.append(_crossed_part(companions.crossed))
+    if companions.weighed is not None:
+        parts.append(_weighed_part(companions.weighed))
     parts += [each.statement for each in interval.doubts]
     decision = against_logged if ruling is None else ruling
-    wanted = _rows_wanted(interval, names)
-    return Verdict(first, second, decision, (*parts, *companions.missing), _advice(interval, decision), wanted)
+    wanted = _rows_wanted(interval, found, names)
+    return Verdict(first, second, decision, (*parts, *companions.missing), _advice(found, decision), wanted, leading)
 
 
-def _rows_wanted(interval: Interval, names: Sequence[str]) -> Statement | None:
-    """What nobody logged, where the interval is wide or the whole range."""
+def _rows_wanted(interval: Interval, found: Interval | BaselineInterval, names: Sequence[str]) -> Statement | None:
+    """What nobody logged, where what answers is wide or the whole range."""
     low, high = interval.ranges.value
-    wide = interval.outcome is Status.VACUOUS or interval.width > WIDE * (high - low)
+    outcome = found.status if isinstance(found, BaselineInterval) else found.outcome
+    wide = outcome is Status.VACUOUS or found.width > WIDE * (high - low)
     return rows_wanted(interval.rebound.evaluation.whole, names) if wide and interval.rebound is not None else None
 
 
-def _comparison(interval: Interval, logged: LoggedValue) -> Ruling:
-    """Whether the target policy is better; asked at delta / 2 each only where the intervals at delta each are apart."""
-    apart = interval.lower > logged.upper or interval.upper <= logged.lower
+def _comparison(interval: Interval, found: Interval | BaselineInterval, logged: LoggedValue) -> Ruling:
+    """Whether the target policy is better; asked at delta / 2 each only where the intervals at delta each are apart.
+
+    found: what answers, the interval or the one by recorded probabilities.
+    """
+    apart = found.lower > logged.upper or found.upper <= logged.lower
     if apart and interval.rebound is not None and not interval.rebound.growing:
         return better_than_logged(interval)
     # Not apart at delta each: still less so at delta / 2. Nothing is claimed, so that no delta is spent.
-    return compared(interval, logged, interval.delta)
+    return compared(found, logged, interval.delta)
 
 
 def _bounded(interval: Interval, companions: Companions, against: Ruling | None) -> tuple[str, str]:
@@ -142,17 +161,7 @@ def _bounded(interval: Interval, companions: Companions, against: Ruling | None)
         first = (
             f"These data and assumptions hardly bound {_what(interval)}: between {low} and {high} of {least:.4g} to {most:.4g}"
         )
-    logged = _logged_clause(companions)
-    conclusion = ""
-    if logged and against is not None:
-        conclusion = {
-            Judgment.SUPPORTED: "it is better",
-            Judgment.REFUTED: "it is not better",
-            Judgment.UNDECIDED: "not enough data to say that it is better",
-            Judgment.DOUBTED: "the two are not comparable",
-            Judgment.INCONSISTENT: "the logged policy's returns contradict what was declared",
-        }[against.judgment]
-    first += f"; {logged}: {conclusion}." if conclusion else f"{'; ' + logged if logged else ''}."
+    first += _beside_logged(companions, against)
     crossed = companions.crossed
     if crossed is None or not _says_something(crossed):
         return first, _left_out(companions)
@@ -160,6 +169,66 @@ def _bounded(interval: Interval, companions: Companions, against: Ruling | None)
     few = ", often too narrow with so few rows" if interval.width > FEW_ROWS * (most - least) else ""
     second = f"{BET}: {_estimate(crossed)}{few}. {proved}"
     return first, " ".join(filter(None, (second, _left_out(companions))))
+
+
+def _beside_logged(companions: Companions, against: Ruling | None) -> str:
+    """The end of the sentence: the logged policy's value, and what follows."""
+    logged = _logged_clause(companions)
+    if not logged or against is None:
+        return f"{'; ' + logged if logged else ''}."
+    conclusion = {
+        Judgment.SUPPORTED: "it is better",
+        Judgment.REFUTED: "it is not better",
+        Judgment.UNDECIDED: "not enough data to say that it is better",
+        Judgment.DOUBTED: "the two are not comparable",
+        Judgment.INCONSISTENT: "the logged policy's returns contradict what was declared",
+    }[against.judgment]
+    return f"; {logged}: {conclusion}."
+
+
+def _by_probabilities(
+    interval: Interval, found: BaselineInterval, companions: Companions, against: Ruling | None
+) -> tuple[str, str]:
+    """What recorded probabilities say, and what the class says without them."""
+    logged = _logged_clause(companions)
+    beside = f"; {logged}." if logged else "."
+    match found.status:
+        case Status.VACUOUS:
+            least, most = found.return_range
+            first = f"The recorded probabilities do not bound {NEW}: anything from {least:.4g} to {most:.4g} is possible{beside}"
+        case Status.INCONSISTENT:
+            first = (
+                f"The recorded probabilities cannot be those of these rows: no value of the new policy agrees with both{beside}"
+            )
+        case _:
+            low, high = outward(found.lower, found.upper)
+            sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
+            first = f"{sure}, if actions were drawn with the recorded probabilities{_beside_logged(companions, against)}"
+    by = f"By weighted rewards ({found.method}), which need no class of functions. {WITHOUT}: {_by_class(interval)}."
+    return first, " ".join(filter(None, (by, _no_logged(companions))))
+
+
+def _beside(companions: Companions) -> str:
+    """What recorded probabilities say where they do not answer first."""
+    found = companions.weighed
+    if found is None or companions.leads or found.status is Status.VACUOUS:
+        return ""
+    premise = "If actions were drawn with the recorded probabilities, and steps begin in draws of the start states"
+    if found.status is Status.INCONSISTENT:
+        return f"{premise}, no value of the new policy agrees with the rows: one of these is not so."
+    low, high = outward(found.lower, found.upper)
+    return f"{premise}: with {confidence(found.delta)} confidence {low} to {high} ({found.method}), whatever the class."
+
+
+def _by_class(interval: Interval) -> str:
+    """What the class says, in half a sentence."""
+    if interval.outcome is Status.INCONSISTENT:
+        return "no function of it fits"
+    if interval.outcome is Status.VACUOUS:
+        return "nothing"
+    low, high = outward(interval.lower, interval.upper)
+    worst = min((each.p_value for each in interval.doubts if not each.weak), default=None)
+    return f"{low} to {high}" if worst is None or not interval.doubted else f"{low} to {high}, doubted ({p_text(worst)})"
 
 
 def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
@@ -277,9 +346,11 @@ def _says_something(crossed: CrossFittedInterval) -> bool:
     return possible and not any(each.name in SERIOUS for each in crossed.doubts)
 
 
-def _advice(interval: Interval, decision: Ruling | None) -> Statement:
-    if decision is None or interval.status is not Status.OK:
-        return interval.advice
+def _advice(found: Interval | BaselineInterval, decision: Ruling | None) -> Statement:
+    if isinstance(found, BaselineInterval) and not found.consistent:
+        return advice("inconsistent", "See how the probabilities were recorded, and whether rewards are as declared.")
+    if decision is None or found.status is not Status.OK:
+        return advice(found.status.name.lower(), found.status.value)
     text = decision.judgment.value
     if decision.judgment is Judgment.UNDECIDED:
         text += " `Interval.breakdown()` and `aope bound --explain` say which would narrow the interval most."
@@ -302,6 +373,12 @@ def _crossed_part(crossed: CrossFittedInterval) -> Statement:
     text = f"Cross-fitted, {crossed.guarantee.value}: {crossed.status.name}."
     ends = (("estimate", crossed.estimate), ("lower", crossed.lower), ("upper", crossed.upper), ("delta", crossed.delta))
     return remark("large-sample", text, *ends)
+
+
+def _weighed_part(weighed: BaselineInterval) -> Statement:
+    text = f"By recorded probabilities, {weighed.guarantee.value}, {weighed.method}: {weighed.status.name}."
+    ends = (("lower", weighed.lower), ("upper", weighed.upper), ("delta", weighed.delta))
+    return remark("by-probabilities", text, *ends)
 
 
 def outward(lower: float, upper: float) -> tuple[str, str]:

@@ -16,18 +16,19 @@ from ..bounds.first_answer import MisfitRKHS, first_answers, misfit_answers
 from ..bounds.interval import Interval
 from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.value import bound_ladder
-from ..defaults.choosing import WITHIN, Stages, choose_recipe
-from ..defaults.files import load_recipe, save_recipe
-from ..defaults.recipe import Recipe
+from ..bounds.weighed import answer_of
+from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
 from ..fitting.selection import Candidates, median_bandwidth, select
 from ..problem.assumptions import Assumptions
 from ..problem.policy import state_action_points
-from ..problem.problem import Experience, Problem
+from ..problem.problem import Experience
 from ..radii.choice import Choice
-from ..radii.registry import DEFAULT_RADIUS, LADDER, radius_rule
+from ..radii.registry import DEFAULT_RADIUS, LADDER
 from ..report.fragility import FRAGILITY_ROWS
 from ..statistics.engines.engine import refuse_unusable
+from .choosing import recipe_for
+from .choosing import unnamed as nobody_named
 from .computing import EngineOptions
 from .deciding import DecisionOptions, decision_code
 from .exits import DOUBTED
@@ -149,7 +150,7 @@ def bound(
     if radii.ladder and radii.radius:
         raise InvalidInput("--ladder has no effect with --radius: name all radii, or none.")
     named = choice.given or average_reward or earlier_share is not None
-    unnamed = not named and declared.norm_bound is None and declared.relative_norm is None and declared.misfit_norm is None
+    unnamed = not named and nobody_named(choice, declared)
     around = (  # features are chosen, and what they miss has a ball of its own
         declared.misfit_norm is not None and earlier_share is None and not average_reward and not choice.names_features
     )
@@ -212,7 +213,7 @@ def bound(
             asked = inputs.problem(assumptions, propensities)
             if unnamed or around:
                 stages = within_stage(phase, "choosing on earlier rows")
-                recipe = load_recipe(first.choice) if first.choice is not None else _chosen(asked, first, radii, stages)
+                recipe = recipe_for(asked, first, radii.names, stages)
                 stages = within_stage(phase, "bounding")
                 if around:
                     choice.refuse_misfit_memory(len(inputs.data))
@@ -279,7 +280,8 @@ def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: P
     """Writes the certificate; the exit code."""
     if certificate is not None:
         intervals[0].save(certificate)
-        note(f"Certificate: {certificate}")
+        of = "" if answer_of(intervals[0]) is intervals[0] else " (of the class; the first line's interval is no part of it)"
+        note(f"Certificate: {certificate}{of}")
     if not all(interval.check() for interval in intervals):
         return DOUBTED  # what cannot be proved again decides nothing
     return exit_code(intervals) if ruling is None else decision_code(ruling)
@@ -290,18 +292,6 @@ def _misfit_norms(interval: Interval, threshold: float | None) -> MisfitNorms | 
     if len(interval.certificates) * interval.count > FRAGILITY_ROWS:
         return None
     return interval.misfit_norms(threshold)
-
-
-def _chosen(asked: Problem, first: FirstAnswerOptions, radii: LadderOptions, stages: Stages) -> Recipe:
-    """What the earliest rows choose, saved where that was asked for."""
-    for name in radii.names:
-        radius_rule(name)  # refused before the work of choosing
-    facts = replace(asked.assumptions, norm_bound=None, misfit_norm=None)  # of the class that is chosen, which is not known yet
-    recipe = choose_recipe(asked.assuming(facts), within=first.within, stages=stages)
-    if first.save_choice is not None:
-        save_recipe(recipe, first.save_choice)
-        note(f"Choice: {first.save_choice}")
-    return recipe
 
 
 def _repeat(data: Path, options: Sequence[object], first: FirstAnswerOptions, radii: LadderOptions, flags: Sequence[str]) -> str:

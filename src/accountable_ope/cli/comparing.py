@@ -24,11 +24,21 @@ from ..report.comparison_plot import comparison_figure
 from ..report.contest import comparison_document
 from ..report.document import columns_document
 from ..validation import number
+from .choosing import numbered, recipe_for, unnamed
 from .exits import INCONSISTENT, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
-from .options import PROBLEM, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions, module_file
-from .output import EXIT_CODES, PlotOptions, console, print_json, progress
-from .text import number_text, print_columns, status_text, titled_table
+from .options import (
+    PROBLEM,
+    ClassOptions,
+    DataFile,
+    Declarations,
+    FirstAnswerOptions,
+    ProblemOptions,
+    RadiusOptions,
+    module_file,
+)
+from .output import EXIT_CODES, PlotOptions, console, print_json, progress, within_stage
+from .text import number_text, print_columns, print_recipe, status_text, titled_table
 
 COLUMNS = "the columns"
 """What the policy is called that the files hold."""
@@ -78,25 +88,42 @@ def compare(
     contest: ContestOptions = ContestOptions(),
     declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
+    first: FirstAnswerOptions = FirstAnswerOptions(),
     radius: RadiusOptions = RadiusOptions(),
     output: PlotOptions = PlotOptions(),
 ) -> int:
     """A row per policy, the logged one last, and the difference of every two."""
     if len(set(contest.policy)) < len(contest.policy):
         raise InvalidInput(f"--policy must name different policies. Got {' '.join(contest.policy)}.")
-    output.check(contest.files(data))
+    numbers: list[int | None] = (
+        list(range(1, len(contest.policy) + 1)) if len(contest.policy) > 1 else [None]
+    )  # of the files of choices
+    read_back = [] if first.choice is None else [numbered(first.choice, each) for each in numbers]
+    saved = [] if first.save_choice is None else [numbered(first.save_choice, each) for each in numbers]
+    output.check([*contest.files(data), *read_back], {f"--save-choice ({each.name})": each for each in saved})
     choice.check(declared.misfit_norm)
+    nobody_named = unnamed(choice, declared)
+    first.check(nobody_named)
     number(radius.delta, "delta")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=choice.one_bandwidth) for each in contest.each()]
+    one_bandwidth = choice.one_bandwidth and not nobody_named
+    read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=one_bandwidth) for each in contest.each()]
     policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
     asked = read[0].problem(assumptions)
     with progress(output.as_json) as phase:
+        recipes = None
+        if nobody_named:
+            stages = within_stage(phase, "choosing on earlier rows")
+            questions = [replace(asked, policy=each.policy) for each in policies]
+            recipes = [
+                recipe_for(each, first, [radius.radius], stages, number) for each, number in zip(questions, numbers, strict=True)
+            ]
         found = compare_policies(
             asked,
             policies,
-            features=choice.classes(asked.experience, declared.misfit_norm),
-            kernel=kernel,
+            features=choice.classes(asked.experience, declared.misfit_norm) if recipes is None else None,
+            kernel=kernel if recipes is None else None,
+            recipes=recipes,
             radius=radius.radius,
             delta=radius.delta,
             logged=not contest.no_logged_policy,
@@ -110,6 +137,9 @@ def compare(
         print_json("compare", comparison_document(found) | columns_document(columns))
     else:
         print_comparison(console(), found, bets)
+        for name, recipe in zip((each.name for each in policies), found.recipes, strict=False):
+            console().print(f"\nFor {name}:", markup=False, highlight=False)
+            print_recipe(console(), recipe, None)
         print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
     return comparison_code(found)

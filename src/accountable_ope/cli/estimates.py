@@ -18,14 +18,25 @@ from ..errors import InvalidInput
 from ..io.columns import FileColumns
 from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
+from .choosing import recipe_for, unnamed
 from .deciding import DecisionOptions, decision_code
 from .exits import INCONSISTENT
 from .inputs import read_inputs, read_q
-from .options import OUTPUT, PROBLEM, AsJson, ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
-from .output import PlotOptions, check_places, console, note, print_json, progress
+from .options import (
+    OUTPUT,
+    PROBLEM,
+    AsJson,
+    ClassOptions,
+    DataFile,
+    Declarations,
+    FirstAnswerOptions,
+    ProblemOptions,
+    RadiusOptions,
+)
+from .output import PlotOptions, check_places, console, note, print_json, progress, within_stage
 from .saying import Said, print_said
 from .streaming import Resume, Stream, check_resumed, check_streamed_estimate, stream_estimate
-from .text import print_columns, print_correction, print_diagnosis
+from .text import print_columns, print_correction, print_diagnosis, print_recipe
 
 QName = Annotated[
     str | None,
@@ -44,15 +55,18 @@ def diagnose(
     radius: RadiusOptions = RadiusOptions(),
     stream: Stream = False,
     resume: Resume = None,
+    first: FirstAnswerOptions = FirstAnswerOptions(),
     decision: DecisionOptions = DecisionOptions(),
     output: PlotOptions = PlotOptions(),
 ) -> int:
     """Verdict, interval and where the estimate is wrong."""
-    output.check(problem.files(data, q), {"--resume": resume})
+    output.check(problem.files(data, q, first.choice), {"--resume": resume, "--save-choice": first.save_choice})
     choice.check(declared.misfit_norm)
     decision.check()
     if resume is not None:
         check_resumed(resume, stream, [radius.radius])
+    nobody_named = not stream and unnamed(choice, declared)
+    first.check(nobody_named)
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     if stream:
         options = (problem, declared, choice)
@@ -63,14 +77,19 @@ def diagnose(
             ruling = decision.decide(streamed.diagnosis.interval)
             said = Said.of(streamed.diagnosis.interval, ruling)
         return _show(streamed.diagnosis, said, _Read(streamed.columns, streamed.scan.where), output, ruling)
-    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
+    one_bandwidth = choice.one_bandwidth and not nobody_named
+    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
     with progress(output.as_json) as phase:
+        recipe = None
+        if nobody_named:
+            recipe = recipe_for(asked, first, [radius.radius], within_stage(phase, "choosing on earlier rows"))
         diagnosis = diagnose_q(
             estimate,
             asked,
-            features=choice.classes(asked.experience, declared.misfit_norm),
-            kernel=kernel,
+            features=choice.classes(asked.experience, declared.misfit_norm) if recipe is None else None,
+            kernel=kernel if recipe is None else None,
+            recipe=recipe,
             radius=radius.radius,
             delta=radius.delta,
             options=choice.tiles(),
@@ -100,6 +119,7 @@ def _show(diagnosis: Diagnosis, said: Said, read: _Read, output: PlotOptions, ru
         print_diagnosis(console(), diagnosis, read.place)
         console().print()
         print_said(console(), said)
+        print_recipe(console(), diagnosis.interval.recipe, None)
         print_columns(console(), read.columns)
     output.draw(lambda: witness_figure(diagnosis))
     return 0 if ruling is None else decision_code(ruling)
@@ -114,24 +134,34 @@ def correct(
     declared: Declarations = Declarations(),
     choice: ClassOptions = ClassOptions(),
     radius: RadiusOptions = RadiusOptions(),
+    first: FirstAnswerOptions = FirstAnswerOptions(),
     output: Annotated[Path | None, Parameter(group=OUTPUT, help="Save the change as .npz.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """The smallest change, before and after."""
-    check_places({"--output": output}, problem.files(data, q))
+    check_places({"--output": output, "--save-choice": first.save_choice}, problem.files(data, q, first.choice))
     choice.check(declared.misfit_norm)
+    nobody_named = unnamed(choice, declared)
+    first.check(nobody_named)
+    if nobody_named and output is not None:
+        raise InvalidInput("--output saves a change within a class that was named: give --features, --tabular or --landmarks.")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
-    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=choice.one_bandwidth)
+    one_bandwidth = choice.one_bandwidth and not nobody_named
+    inputs = read_inputs(data, problem, estimate=q is None).looked_at(one_bandwidth=one_bandwidth)
     estimate, asked = read_q(q, inputs), inputs.problem(assumptions)
-    classes = choice.classes(asked.experience, declared.misfit_norm)
-    if len(classes) != 1:
+    classes = [] if nobody_named else choice.classes(asked.experience, declared.misfit_norm)
+    if len(classes) > 1:
         raise InvalidInput("A correction needs one class: give --feature-bandwidth once.")
     with progress(as_json) as phase:
+        recipe = None
+        if nobody_named:
+            recipe = recipe_for(asked, first, [radius.radius], within_stage(phase, "choosing on earlier rows"))
         correction = correct_q(
             estimate,
             asked,
-            features=classes[0],
-            kernel=kernel,
+            features=classes[0] if classes else None,
+            kernel=kernel if classes else None,
+            recipe=recipe,
             radius=radius.radius,
             delta=radius.delta,
             options=choice.tiles(),
@@ -143,6 +173,7 @@ def correct(
         print_json("correct", correction_document(correction) | columns_document(inputs.columns))
     else:
         print_correction(console(), correction)
+        print_recipe(console(), correction.interval.recipe, None)
         print_columns(console(), inputs.columns)
     if output is not None:
         note(f"Change: {output}")

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..bounds.interval import Interval
+from ..bounds.weighed import answer_of
 from ..errors import InvalidFile, InvalidInput
 from ..io.columns import FileColumns
 from ..io.files import place, same_file, whole_file
@@ -110,8 +111,8 @@ def _is_a_stream(path: Path) -> bool:
 
 
 def exit_code(intervals: Sequence[Interval]) -> int:
-    """0 when an interval says something and no class was refuted or is doubted, else why not."""
-    statuses = {interval.status for interval in intervals}
+    """0 when what answers says something and no class that it rests on was refuted or is doubted, else why not."""
+    statuses = {answer_of(interval).status for interval in intervals}
     worst = next(status for status in (Status.INCONSISTENT, Status.DOUBTED, Status.OK, Status.VACUOUS) if status in statuses)
     return EXIT_CODES[worst]
 
@@ -139,8 +140,9 @@ def show(
         document = bound_document(intervals, data, first) | (columns_document(columns) if columns else {})
         print_json("bound", document | ({} if repeat is None else {"repeat": repeat}))
     else:
-        print_said(console(), first, intervals[-1].doubts)
-        print_ladder(console(), intervals, truth, to_beat, doubts=False, names=columns[0].states if columns else ())
+        led = first.verdict.leading is not None  # then doubts are of what comes below
+        print_said(console(), first, () if led else intervals[-1].doubts)
+        print_ladder(console(), intervals, truth, to_beat, doubts=led, names=columns[0].states if columns else ())
         if first.misfit_norms is not None:
             print_misfit_norms(console(), first.misfit_norms)
         print_recipe(console(), intervals[-1].recipe, repeat)

@@ -62,6 +62,12 @@ def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> No
         console.print(f"\nDecision: {said.ruling}", style=color, markup=False, highlight=False)
     print_doubts(console, doubts)
     console.print()
+    leading = said.verdict.leading
+    if leading is not None:
+        console.print(f"Assumed by the first line ({leading.method}; {leading.guarantee.value}):", markup=False, highlight=False)
+        for each in leading.premises:
+            console.print(f"  - {each.text}", markup=False, highlight=False)
+        console.print("What follows is of the class that was chosen, which the first line does not rest on.\n", highlight=False)
     if said.explained:
         print_breakdown(console, said.breakdown)
 

@@ -180,7 +180,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, place: Callable[[int
     """Verdict, interval and where the estimate is wrong; place: where a row of the data is found in its file."""
     style = "green" if diagnosis.verdict is EstimateVerdict.CONSISTENT else "red"
     compared = "at most" if diagnosis.loss <= diagnosis.radius.total else "above"
-    console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {diagnosis.verdict.value}")
+    console.print(f"[bold {style}]{diagnosis.verdict.name}[/]: {escape(diagnosis.sentence)}", highlight=False)
     console.print(
         f"\nEstimate of the value {number_text(diagnosis.estimate)}; kernel Bellman loss {diagnosis.loss:.3g}, {compared} the "
         f"radius {diagnosis.radius.total:.3g} ({diagnosis.radius.name}).",

@@ -14,9 +14,11 @@ from rich.table import Table
 
 from ..errors import InvalidInput
 from ..report.document import Document
-from ..trust.answers import FEW, LARGE, MANY, SIZES, Answer, Plan, read_answers, run_answers
+from ..trust.answers import FEW, LARGE, MANY, SIZES, Answer, Plan, keep_answers, read_answers, read_kept, run_answers
+from ..trust.goals import goals
 from ..trust.methods import METHOD_NAMES, methods_named
 from ..trust.page import check_page, write_page
+from ..trust.recipe import made_by
 from ..trust.summary import Trust, refuted, summarize, verdict
 from ..trust.task import Task
 from ..trust.tasks import Skipped, tasks_named
@@ -45,7 +47,14 @@ def trust(
     ] = False,
     workers: Workers = None,
     out: Annotated[Path | None, Parameter(help="Folder that keeps finished answers, which are then not computed again.")] = None,
-    stored: Annotated[bool, Parameter(help="Show what the folder of --out holds, however many logs; run nothing.")] = False,
+    known: Annotated[
+        Path | None, Parameter(name="--from", help="File of finished answers (--keep) to start from, beside --out.")
+    ] = None,
+    stored: Annotated[bool, Parameter(help="Show what --out and --from hold, however many logs; run nothing.")] = False,
+    keep: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="Write all answers, also those of --out and --from, to one compact Parquet file."),
+    ] = None,
     list_tasks: Annotated[bool, Parameter(name="--list", help="List the tasks and leave.")] = False,
     markdown: Annotated[
         Path | None, Parameter(group=OUTPUT, help="Write the table between the marks of this Markdown page.")
@@ -67,42 +76,57 @@ def trust(
     )
     if markdown is not None:
         check_page(markdown)
-    check_places({"--markdown": markdown})
+    check_places({"--markdown": markdown, "--keep": keep}, [] if known is None else [known])
+    if keep is not None and keep.suffix != ".parquet":
+        raise InvalidInput(f"--keep must end in .parquet. Got {keep.name!r}.")
+    before = () if known is None else read_kept(known, tasks)
     if stored:
-        answers = _stored(out, tasks, plan if n or method or quick else None, delta)
+        answers = _stored(out, known, before, tasks, plan if n or method or quick else None, delta)
     else:
         check_folder("--out", out)
         with progress(as_json) as phase:
-            answers = run_answers(tasks, plan, workers=workers, folder=out, report=phase("answers"))
+            answers = run_answers(tasks, plan, workers=workers, folder=out, known=before, report=phase("answers"))
+    if keep is not None:
+        everything = tasks_named(None)[0]
+        held = () if known is None else read_kept(known, everything)
+        added = () if out is None else read_answers(out, everything)
+        keep_answers(tuple({row.key: row for row in (*held, *added, *answers)}.values()), keep)
+        note(f"Answers: {keep}")
     rows = summarize(answers)
     if as_json:
         print_json("trust", trust_document(rows, skipped))
     else:
         print_trust(console(), rows, skipped)
     if markdown is not None:
-        write_page(markdown, rows, skipped)
+        write_page(markdown, rows, skipped, made_by(answers))
         note(f"Page: {markdown}")
     return EXIT_REFUTED if refuted(rows) else 0
 
 
-def _stored(out: Path | None, tasks: Sequence[Task], plan: Plan | None, delta: float) -> tuple[Answer, ...]:
-    """What the folder holds at this delta; with a plan, of its sizes and methods only."""
-    if out is None:
-        raise InvalidInput("--stored needs --out, the folder that holds the answers.")
+def _stored(
+    out: Path | None, known: Path | None, before: Sequence[Answer], tasks: Sequence[Task], plan: Plan | None, delta: float
+) -> tuple[Answer, ...]:
+    """What folder and file hold at this delta; with a plan, of its sizes and methods only."""
+    if out is None and known is None:
+        raise InvalidInput("--stored needs --out, the folder that holds the answers, or --from, the file.")
+    held = {row.key: row for row in before} | {row.key: row for row in (() if out is None else read_answers(out, tasks))}
     found = tuple(
         row
-        for row in read_answers(out, tasks)
+        for row in held.values()
         if row.delta == delta
         and (plan is None or (row.n in plan.sizes and row.method in [method.value for method in plan.methods]))
     )
     if not found:
-        raise InvalidInput(f"{out} holds no such answers at delta = {delta:g}.")
+        places = " and ".join(str(each) for each in (out, known) if each is not None)
+        raise InvalidInput(f"{places} {'hold' if out and known else 'holds'} no such answers at delta = {delta:g}.")
     return found
 
 
 def print_trust(terminal: Console, rows: Sequence[Trust], skipped: Sequence[Skipped]) -> None:
     """The verdict, then the table."""
     terminal.print(verdict(rows))
+    for goal in goals(rows):
+        terminal.print(str(goal), highlight=False)
     for each in skipped:
         terminal.print(f"Skipped {each.name}: {each.reason}.")
     table = Table(box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
@@ -140,6 +164,10 @@ def trust_document(rows: Sequence[Trust], skipped: Sequence[Skipped]) -> Documen
     """The table for machines."""
     return {
         "verdict": verdict(rows),
+        "goals": [
+            {"n": each.n, "tasks": each.tasks, "useful": each.useful, "wanted": float(each.wanted), "holds": each.holds}
+            for each in goals(rows)
+        ],
         "refuted": bool(refuted(rows)),
         "skipped": [asdict(each) for each in skipped],
         "rows": [

@@ -102,6 +102,8 @@ class Recipe:
         How many of the earlier rows, the last ones, judged the candidates.
     unused_within : float or None
         What was asserted of a fit, where the class lies around none and nothing rests on it.
+    judging : bool
+        Whether the class lies around an estimate that is to be judged, in the place of the fit.
 
     Examples
     --------
@@ -130,6 +132,7 @@ class Recipe:
     candidates: tuple[Judged, ...] = ()
     judged_by: int = 0
     unused_within: float | None = None
+    judging: bool = False
 
     def __repr__(self) -> str:
         return f"Recipe({self.kind.name}, {self.features!r}, {self.kernel!r}, on {self.earlier_rows} earlier rows)"
@@ -207,7 +210,9 @@ class Recipe:
                 "and no class of functions can say how near it is."
             )
             return (remark("never-logged", text), *self._unused())
-        if self.ball is not None and self.estimate is not None:
+        if self.ball is not None and self.judging:
+            found.append(_judged_words(self.ball))
+        elif self.ball is not None and self.estimate is not None:
             found.append(_estimate_words(self, self.ball))
         if self._given:
             text = "A given estimate is one of the features: it is asserted to have been made without the later rows."
@@ -235,6 +240,14 @@ def _estimate_words(recipe: Recipe, ball: Ball) -> Statement:
             f", times {ball.enlarged:.3g} since overlap is poor: (1 - discount) times the largest weight of a row is "
             f"{ball.overlap:.3g}"
         )
+    return remark("estimate", f"{text}.", ("within", ball.within), ("enlarged", ball.enlarged), ("overlap", ball.overlap))
+
+
+def _judged_words(ball: Ball) -> Statement:
+    text = (
+        "The class lies around the estimate that is judged, which for the interval, not for the verdict on it, is asserted to be "
+        f"within {100 * ball.within * ball.enlarged:.3g}% of the range of values of Q"
+    )
     return remark("estimate", f"{text}.", ("within", ball.within), ("enlarged", ball.enlarged), ("overlap", ball.overlap))
 
 

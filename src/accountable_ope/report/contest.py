@@ -6,7 +6,7 @@ from ..bounds.comparing import Comparison, Contender, Difference
 from ..bounds.logging_policy import LoggedValue
 from ..problem.statements import texts
 from .companions import cross_fitted_document
-from .document import Document, finite_or_none
+from .document import Document, finite_or_none, recipe_document
 
 
 def comparison_document(found: Comparison) -> Document:
@@ -33,6 +33,7 @@ def _contender(each: Contender) -> Document:
         "bet": None if each.bet is None else each.bet.text,
         "cross_fitted": None if each.crossed is None else cross_fitted_document(each.crossed),
         "assumed": texts(each.found.premises),
+        "recipe": None if isinstance(each.found, LoggedValue) else recipe_document(each.found.recipe),
     }
 
 

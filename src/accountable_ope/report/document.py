@@ -76,13 +76,15 @@ def interval_document(interval: Interval) -> Document:
         ],
         "remarks": texts(interval.remarks),
         "certificates_check": interval.check(),
-        "recipe": None if interval.recipe is None else _recipe(interval.recipe),
+        "recipe": recipe_document(interval.recipe),
         "classes": [_class(part) for part in interval.certificates],
     }
 
 
-def _recipe(recipe: Recipe) -> Document:
+def recipe_document(recipe: Recipe | None) -> Document | None:
     """What was chosen on the earliest rows."""
+    if recipe is None:
+        return None
     ball = recipe.ball
     return {
         "kind": recipe.kind.name,
@@ -115,6 +117,8 @@ def diagnosis_document(diagnosis: Diagnosis, place: Callable[[int], str] = "row 
         "allowed_for_rounding": diagnosis.rounding.loss,
         "remarks": texts(diagnosis.remarks),
         "verdict": diagnosis.verdict.name,
+        "sentence": diagnosis.sentence,
+        "unnoticed": finite_or_none(diagnosis.unnoticed),
         "advice": diagnosis.verdict.value,
         "inside": diagnosis.inside,
         "interval": interval_document(diagnosis.interval),

@@ -88,6 +88,8 @@ class Page:
     notes: tuple[Note, ...]
     breakdown: tuple[BreakdownTable, ...]
     breakdown_says: tuple[str, ...]
+    leading: str
+    leading_premises: tuple[str, ...]
     premises: tuple[str, ...]
     remarks: tuple[str, ...]
     checked: bool
@@ -126,7 +128,7 @@ def report_html(
         title=title,
         subtitle=f"{best.estimand} from {len(data):,} logged transitions{episodes}; discount {best.assumptions.discount:g}, "
         f"confidence {confidence(best.delta)}, both ends together.",
-        status=best.status.name,
+        status=(best if said.leading is None else said.leading).status.name,
         verdict=said.sentence,
         second_line=said.second_line,
         wanted="" if said.wanted is None else said.wanted.text,
@@ -144,6 +146,8 @@ def report_html(
         breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
         breakdown_says=() if breakdown is None else tuple(map(str, breakdown.statements)),
         remarks=(*remarks, *map(str, best.remarks)),
+        leading="" if said.leading is None else f"{said.leading.method}; {said.leading.guarantee.value}",
+        leading_premises=() if said.leading is None else tuple(map(str, said.leading.premises)),
         premises=tuple(premise_text(each, names) for each in best.premises),
         checked=all(interval.check() for interval in intervals),
         certificates=Table(

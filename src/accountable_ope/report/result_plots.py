@@ -65,6 +65,8 @@ def _(result: Interval, /) -> Picture:
     bars = [_bar(result.radius.name, result)]
     if result.count <= SHOWN_ROWS:
         beside = result.companions()
+        if beside.weighed is not None and beside.weighed.consistent:
+            bars.insert(0 if beside.leads else 1, _bar("recorded\nprobabilities", beside.weighed))
         if beside.crossed is not None:
             bars.append(_bar("large-sample,\nnot proved", beside.crossed, beside.crossed.estimate, thin=True, color=SKY))
         if beside.logged is not None:

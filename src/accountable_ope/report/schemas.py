@@ -37,6 +37,10 @@ _SHARED: dict[str, Shape] = {
 }  # fmt: skip
 _METHOD: dict[str, Shape] = {"estimand": TEXT, "method": TEXT}
 _ESTIMATE: dict[str, Shape] = {"estimate": END, "standard_error": END}
+_WEIGHED: dict[str, Shape] = {
+    **_METHOD, **_ENDS, "delta": SHARE, "guarantee": GUARANTEE, "status": STATUS, "advice": TEXT, "episodes": COUNT,
+    "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT),
+}  # fmt: skip
 
 PARTS: dict[str, Shape] = {
     "certificate": record({
@@ -94,10 +98,8 @@ PARTS: dict[str, Shape] = {
         **_METHOD, "identified": FLAG, "smallest_eigenvalue": END, "relative_eigenvalue": END, "start_error": END,
         "unclipped": pair(END), "features": TEXT, **_SHARED,
     }),
-    "importance-sampling": record({
-        **_METHOD, **_ENDS, "delta": SHARE, "guarantee": GUARANTEE, "status": STATUS, "advice": TEXT, "episodes": COUNT,
-        "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT),
-    }),
+    "importance-sampling": record(_WEIGHED),
+    "by-probabilities": record({**_WEIGHED, "leads": FLAG}),
     "curve": record({
         "over": _values(Parameter), "baseline": END,
         "rows": many(record({"value": NUMBER, **_ENDS, "status": STATUS, "baseline": FLAG})),
@@ -150,7 +152,8 @@ PARTS: dict[str, Shape] = {
 
 _FILES: dict[str, Shape] = {"columns": many(ref("columns"))}
 _COMPANIONS: dict[str, Shape] = {
-    "logged_value": maybe(ref("logged-value")), "cross_fitted": maybe(ref("cross-fitted")), "left_out": many(TEXT),
+    "logged_value": maybe(ref("logged-value")), "cross_fitted": maybe(ref("cross-fitted")),
+    "by_probabilities": maybe(ref("by-probabilities")), "left_out": many(TEXT),
 }  # fmt: skip
 _LADDER: dict[str, Shape] = {
     "transitions": COUNT, "episodes": maybe(COUNT), "kernel": TEXT, "engine": maybe(record({"name": TEXT, "reason": TEXT})),
@@ -185,6 +188,7 @@ DOCUMENTS: dict[str, Shape] = {
             "policies": many(record({
                 "name": TEXT, "logged": FLAG, **_ENDS, "status": STATUS, "guarantee": GUARANTEE, "doubts": many(TEXT),
                 "bet": maybe(TEXT), "cross_fitted": maybe(ref("cross-fitted")), "assumed": many(TEXT),
+                "recipe": maybe(ref("recipe")),
             })),
             "differences": many(record({
                 "first": TEXT, "second": TEXT, **_ENDS, "paired": FLAG, "first_is_better": JUDGMENT,
@@ -197,7 +201,8 @@ DOCUMENTS: dict[str, Shape] = {
         {
             "estimate": NUMBER, "loss": NUMBER, "threshold": NUMBER, "largest_residual": NUMBER, "values": pair(NUMBER),
             "impossible": many(TEXT), "allowed_for_rounding": NUMBER, "remarks": many(TEXT),
-            "verdict": _names(EstimateVerdict), "advice": TEXT, "inside": FLAG, "interval": ref("interval"),
+            "verdict": _names(EstimateVerdict), "sentence": TEXT, "unnoticed": END,
+            "advice": TEXT, "inside": FLAG, "interval": ref("interval"),
             "witness": many(record({
                 "where": TEXT, "point": many(NUMBER), "row": COUNT, "smoothed_residual": NUMBER, "mean_residual": NUMBER,
                 "share_of_loss": NUMBER,
@@ -257,7 +262,10 @@ DOCUMENTS: dict[str, Shape] = {
     "families": record({
         "families": many(record({"name": TEXT, "data": TEXT, "description": TEXT, "truth": NUMBER})),
     }),
-    "trust": record({"verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED))}),
+    "trust": record({
+        "verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED)),
+        "goals": many(record({"n": COUNT, "tasks": COUNT, "useful": COUNT, "wanted": SHARE, "holds": FLAG})),
+    }),
     "tasks": record({
         "tasks": many(record({
             "name": TEXT, "description": TEXT, "hidden": FLAG,

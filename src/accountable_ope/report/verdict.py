@@ -7,7 +7,7 @@ from ..bounds.companions import Companions
 from ..bounds.decision import Ruling
 from ..bounds.verdict import Verdict
 from ..problem.statements import Statement, texts
-from .companions import cross_fitted_document, logged_value_document
+from .companions import baseline_document, cross_fitted_document, logged_value_document
 from .document import Document, finite_or_none
 
 
@@ -35,11 +35,12 @@ def ruling_document(ruling: Ruling) -> Document:
 
 
 def companions_document(companions: Companions) -> Document:
-    """The logged policy's value and the large-sample interval, null where there is none, and why."""
-    logged, crossed = companions.logged, companions.crossed
+    """The logged policy's value and intervals that need no class, null where there is none, and why."""
+    logged, crossed, weighed = companions.logged, companions.crossed, companions.weighed
     return {
         "logged_value": None if logged is None else logged_value_document(logged),
         "cross_fitted": None if crossed is None else cross_fitted_document(crossed),
+        "by_probabilities": None if weighed is None else baseline_document(weighed) | {"leads": companions.leads},
         "left_out": texts(companions.missing),
     }
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,14 +19,18 @@ R = TypeVar("R")
 _VERSION = b"accountable-ope"
 
 
-def save_rows(rows: Sequence[Any], path: str | os.PathLike[str]) -> None:
-    """Write dataclass instances of one type atomically, with a column per field and the version of the package."""
+def save_rows(rows: Sequence[Any], path: str | os.PathLike[str], *, compact: bool = False) -> None:
+    """Write dataclass instances of one type atomically, with a column per field and the version of the package.
+
+    compact: in as few bytes as possible, for a file that is kept.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.table({field.name: [getattr(row, field.name) for row in rows] for field in fields(rows[0])})
     with whole_file(path) as partial:
-        pq.write_table(table.replace_schema_metadata({_VERSION: _version().encode()}), partial)
+        how = {"compression": "zstd", "compression_level": 19} if compact else {}
+        pq.write_table(table.replace_schema_metadata({_VERSION: _version().encode()}), partial, **how)
 
 
 def load_rows(row_type: type[R], path: str | os.PathLike[str], *, any_version: bool = True) -> tuple[R, ...]:
@@ -36,7 +40,12 @@ def load_rows(row_type: type[R], path: str | os.PathLike[str], *, any_version: b
 
     try:
         table = pq.read_table(path)
-        columns = [table.column(field.name).to_pylist() for field in fields(row_type)]  # type: ignore[arg-type]
+        columns = [
+            [field.default] * len(table)
+            if field.name not in table.column_names and field.default is not MISSING
+            else table.column(field.name).to_pylist()
+            for field in fields(row_type)  # type: ignore[arg-type]
+        ]
     except (OSError, KeyError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InvalidFile(f"{os.fspath(path)} does not hold rows of type {row_type.__name__} ({error}).") from error
     writer = (table.schema.metadata or {}).get(_VERSION, b"").decode()

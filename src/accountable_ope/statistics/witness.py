@@ -6,7 +6,7 @@ loss is (1/n) sum_i eps_i f(x_i). Where f is positive the estimate is too low fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,11 @@ class Witness:
 
     def __repr__(self) -> str:
         return f"Witness({len(self.rows)} rows, {len(self.regions)} regions)"
+
+    def counted_from(self, row: int) -> Witness:
+        """The same with rows counted as in a log of which these are those from this one on."""
+        regions = tuple(replace(each, row=each.row + row) for each in self.regions)
+        return replace(self, rows=self.rows + row, regions=regions, top_rows=self.top_rows + row) if row else self
 
 
 @checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,10 @@ import numpy as np
 from ..errors import AopeError, InvalidFile, InvalidInput
 from ..problem.statements import Status
 from ..runner.run import Report, run_pieces, trial_seed
-from ..runner.store import Store
+from ..runner.store import Store, load_rows, save_rows
 from ..validation import probability_level, whole
 from .methods import Method, ask
+from .recipe import recipe_mark
 from .task import Task
 from .tasks import task_named
 
@@ -46,6 +47,8 @@ class Answer:
     status : str
     seconds : float
         Of processor time.
+    recipe : str
+        What chose class, ball and radius (`recipe_mark`); empty where that was not written down.
     """
 
     task: str
@@ -64,6 +67,7 @@ class Answer:
     high: float
     status: str
     seconds: float
+    recipe: str = ""
 
     @property
     def key(self) -> Key:
@@ -139,6 +143,7 @@ class Question:
                     high=high,
                     status=found.status.name,
                     seconds=found.seconds,
+                    recipe=recipe_mark(),
                 )
         except AopeError as error:
             raise InvalidInput(f"Task {self.task}, policy {self.policy}, n = {self.n}, log {self.log}: {error}") from error
@@ -187,16 +192,17 @@ def run_answers(
     *,
     workers: int | None = None,
     folder: str | os.PathLike[str] | None = None,
+    known: Sequence[Answer] = (),
     report: Report | None = None,
 ) -> tuple[Answer, ...]:
-    """Every method of the plan on every log of every task and policy. What a folder holds is not computed again.
+    """Every method of the plan on every log of every task and policy. What a folder holds, or is known, is not computed again.
 
     The first logs of all tasks come before the second ones, so that a run that was stopped has as many of each.
     """
     if not tasks:
         raise InvalidInput("At least one `task` is needed. None can be run here.")
     store = None if folder is None else Store(Path(folder), Answer)
-    rows = {} if folder is None else {row.key: row for row in read_answers(folder, tasks)}
+    rows = {row.key: row for row in known} | ({} if folder is None else {row.key: row for row in read_answers(folder, tasks)})
     wanted = [
         (task.name, target.name, n, log)
         for n in dict.fromkeys(plan.sizes)
@@ -217,10 +223,24 @@ def read_answers(folder: str | os.PathLike[str], tasks: Sequence[Task]) -> tuple
     """What a folder holds of these tasks; refused where a task of the same name had another truth."""
     if not Path(folder).is_dir():
         raise InvalidFile(f"{os.fspath(folder)} is not a folder.")
+    return _of_tasks(Store(Path(folder), Answer).read_all(), folder, tasks)
+
+
+def read_kept(path: str | os.PathLike[str], tasks: Sequence[Task]) -> tuple[Answer, ...]:
+    """What one file of finished answers holds of these tasks, whichever version of the package made them."""
+    return _of_tasks(load_rows(Answer, path), path, tasks)
+
+
+def keep_answers(answers: Sequence[Answer], path: str | os.PathLike[str]) -> None:
+    """Write answers as one compact file, in the order of their keys, so that the same answers make the same file."""
+    save_rows(sorted(answers, key=lambda row: row.key), path, compact=True)
+
+
+def _of_tasks(rows: Iterable[Answer], place: str | os.PathLike[str], tasks: Sequence[Task]) -> tuple[Answer, ...]:
     truths = {(task.name, target.name): target.truth.value for task in tasks for target in task.targets}
-    rows = {row.key: row for row in Store(Path(folder), Answer).read_all() if (row.task, row.policy) in truths}
-    for row in rows.values():
+    found = {row.key: row for row in rows if (row.task, row.policy) in truths}
+    for row in found.values():
         # Exact values are linear solves, whose last digits depend on the machine.
         if not math.isclose(row.truth, truths[row.task, row.policy], rel_tol=1e-9, abs_tol=1e-12):
-            raise InvalidInput(f"{os.fspath(folder)} holds answers of another task {row.task!r}: use another folder.")
-    return tuple(rows.values())
+            raise InvalidInput(f"{os.fspath(place)} holds answers of another task {row.task!r}: use another one.")
+    return tuple(found.values())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..io.pages import around, fill, table
+from .goals import goals
 from .summary import Trust, verdict
 from .task import Truth
 from .tasks import Skipped, task_named
@@ -18,14 +19,15 @@ HEADER = (
 )  # fmt: skip
 
 
-def markdown_table(rows: Sequence[Trust], skipped: Sequence[Skipped] = ()) -> str:
-    """The verdict, what was skipped, the table, and the truths behind it."""
-    parts = [verdict(rows), "", *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
+def markdown_table(rows: Sequence[Trust], skipped: Sequence[Skipped] = (), made_by: str = "") -> str:
+    """Verdict, goals, what was skipped, the table, and the truths behind it; made_by: which recipes the answers are of."""
+    parts = [verdict(rows), *map(str, goals(rows)), "", *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
     parts += ["", *table(HEADER, list(_lines(rows))), ""]
     parts += [
         "Width: as a share of the range of values, the median over logs with an interval; farthest: the most by which the truth "
         "was missed, doubted or not, as such a share; s: mean seconds of processor time of one answer. All other columns count "
         "logs.",
+        *(["", made_by] if made_by else []),
         "",
         "### The truths",
         "",
@@ -34,9 +36,9 @@ def markdown_table(rows: Sequence[Trust], skipped: Sequence[Skipped] = ()) -> st
     return "\n".join(parts)
 
 
-def write_page(path: str | os.PathLike[str], rows: Sequence[Trust], skipped: Sequence[Skipped] = ()) -> None:
+def write_page(path: str | os.PathLike[str], rows: Sequence[Trust], skipped: Sequence[Skipped] = (), made_by: str = "") -> None:
     """Put the table between the marks of a page that exists, in place of what stands there."""
-    fill(Path(path), BEGIN, END, markdown_table(rows, skipped))
+    fill(Path(path), BEGIN, END, markdown_table(rows, skipped, made_by))
 
 
 def check_page(path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,174 @@
+"""The interval by recorded probabilities: when it answers first, what it rests on, and how often it holds the value."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import accountable_ope as aope
+from accountable_ope.bounds.weighed import answer_of, leads, weighed_value
+from accountable_ope.problem.statements import Status
+from accountable_ope.verification import load_record, verify_record
+from command import aope_command
+
+MEANS = np.array([[0.9, 0.1], [0.2, 0.7], [0.5, 0.5]])
+TARGET = np.array([[0.8, 0.2], [0.1, 0.9], [0.5, 0.5]])
+LOGGER = np.array([[0.3, 0.7], [0.6, 0.4], [0.5, 0.5]])
+POLICY = aope.DiscretePolicy(lambda states: TARGET[states[:, 0].astype(int)], actions=2)
+VALUE = float((MEANS * TARGET).sum(axis=1).mean())
+
+
+def advertisements(seed: int = 0, rows: int = 400, **changes: object) -> aope.Transitions:
+    """Three kinds of visitors, two advertisements, a coin of known bias for each kind."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(0, 3, rows)
+    actions = (rng.uniform(size=rows) > LOGGER[kinds, 0]).astype(np.int64)
+    rewards = (rng.uniform(size=rows) < MEANS[kinds, actions]).astype(np.float64)
+    states = kinds[:, None].astype(float)
+    columns = {
+        "terminated": np.ones(rows, bool),
+        "episodes": np.arange(rows),
+        "behavior_probability": LOGGER[kinds, actions],
+    }
+    return aope.Transitions(states, actions, rewards, states, **(columns | changes))
+
+
+def asked(data: aope.Transitions, starts: aope.StartStates | None = None, discount: float = 0.0) -> aope.Problem:
+    facts = aope.Assumptions(discount=discount, reward_range=(0, 1))
+    return aope.Problem(data, data.first_states() if starts is None else starts, POLICY, facts)
+
+
+@cache
+def first_answer() -> aope.Interval:
+    return aope.bound_value(asked(advertisements()))
+
+
+def test_it_answers_first_and_says_what_it_rests_on() -> None:
+    interval = first_answer()
+    companions, verdict = interval.companions(), interval.verdict()
+    found = companions.leading
+    assert found is not None and answer_of(interval) is found and verdict.leading is found
+    assert VALUE in found and found.width < 0.5 * interval.width and found.guarantee is aope.Guarantee.FINITE_SAMPLE
+    assert "if actions were drawn with the recorded probabilities" in verdict.sentence
+    assert "Without the probabilities, by the class that was chosen: " in verdict.second_line
+    assert [each.name for each in found.premises] == ["behavior", "episodes", "rewards", "fixed-size"]
+    assert found.count == 400, "the rows that chose the class count as well"
+
+
+def test_decisions_rest_on_what_answers_first() -> None:
+    interval = first_answer()
+    found = answer_of(interval)
+    threshold = found.lower - 1e-3
+    assert interval.lower < threshold, "the class alone would not decide it"
+    ruling = interval.decide(at_least=threshold)
+    assert ruling.judgment.name == "SUPPORTED" and "by the recorded probabilities" in str(ruling)
+    assert interval.verdict(at_least=threshold).decision.judgment is ruling.judgment
+    both = interval.better_than_logged()
+    half = weighed_value(asked(advertisements()), 0.05)
+    assert dict(both.statement.parameters)["lower"] == half.lower, "at delta / 2, as the logged policy's"
+
+
+def test_which_one_answers_is_decided_before_a_reward_is_seen() -> None:
+    """Else the narrower of two intervals, of which each fails with probability delta, would fail with up to twice that."""
+    data = advertisements()
+    for rewards in (np.zeros(400), np.ones(400), np.random.default_rng(1).uniform(size=400)):
+        assert leads(asked(data.paying(rewards)))
+    nothing = aope.bound_value(asked(data.paying(np.zeros(400))))
+    assert answer_of(nothing) is nothing.companions().leading, "also where the class gives no wider interval"
+
+
+@pytest.mark.parametrize(
+    ("data", "starts", "discount", "first"),
+    [
+        (advertisements(), None, 0.9, True),
+        (advertisements(terminated=None), None, 0.0, True),
+        (advertisements(terminated=None), None, 0.9, False),
+        (advertisements(behavior_probability=None), None, 0.0, False),
+        (advertisements(), aope.StartStates([[0.0], [1.0], [2.0]]), 0.0, False),
+        (advertisements(terminated=None, episodes=np.arange(400) // 4), None, 0.0, False),
+    ],
+    ids=["one step", "discount 0", "more steps", "not recorded", "given starts", "users with several rows"],
+)
+def test_facts_that_decide(data: aope.Transitions, starts: aope.StartStates | None, discount: float, first: bool) -> None:
+    assert leads(asked(data, starts, discount)) is first
+
+
+def test_one_step_is_a_premise_where_later_ones_would_count() -> None:
+    names = [each.name for each in weighed_value(asked(advertisements(), discount=0.9), 0.1).premises]
+    assert "one-step" in names
+
+
+def test_of_users_with_several_rows_the_first_one_counts() -> None:
+    data = advertisements(terminated=None, episodes=np.arange(400) // 4)
+    found, firsts = weighed_value(asked(data), 0.1), advertisements().rows(slice(0, None, 4))
+    alone = weighed_value(asked(firsts), 0.1)
+    assert (found.lower, found.upper, found.episodes) == (alone.lower, alone.upper, 100)
+    assert any("each row that begins an episode" in each.text for each in found.premises)
+
+
+def test_where_a_class_is_named_it_stands_beside() -> None:
+    table = aope.TabularFeatures.grid(np.arange(3.0), POLICY.action_vectors)
+    interval = aope.bound_value(asked(advertisements()), features=table, kernel=aope.Tabular())
+    companions = interval.companions()
+    assert companions.weighed is not None and not companions.leads and answer_of(interval) is interval
+    assert "steps begin in draws of the start states: with 90% confidence" in interval.verdict().second_line
+
+
+def test_starts_that_the_log_does_not_have_are_refused() -> None:
+    with pytest.raises(aope.InvalidInput, match="steps begin in states that the start distribution does not have"):
+        weighed_value(asked(advertisements(), aope.StartStates([[0.0]])), 0.1)
+    interval = aope.bound_value(asked(advertisements(), aope.StartStates([[0.0]])))
+    missing = {each.name for each in interval.companions().missing}
+    assert "no-weighed" in missing and interval.companions().weighed is None
+
+
+def test_probabilities_that_cannot_be_are_said_and_decide_nothing() -> None:
+    """Recorded as a tenth of what they were: weighted rewards then add up to ten times what they can."""
+    data = advertisements()
+    wrong = aope.Transitions(
+        data.states, data.actions, data.rewards, data.next_states, data.terminated, data.episodes, data.behavior_probability / 10
+    )
+    interval = aope.bound_value(asked(wrong))
+    found = answer_of(interval)
+    assert found.status is Status.INCONSISTENT
+    assert interval.verdict().sentence.startswith("The recorded probabilities cannot be those of these rows")
+    assert interval.decide(at_least=0.5).judgment.name == "DOUBTED"
+
+
+def test_the_command_line_answers_with_it(tmp_path: Path) -> None:
+    data = advertisements()
+    kinds = data.states[:, 0].astype(int)
+    header = "episode,state,action,reward,terminated,behavior_probability,target_probability_0,target_probability_1"
+    rows = zip(np.arange(400), kinds, data.actions, data.rewards, data.behavior_probability, TARGET[kinds], strict=True)
+    lines = [f"{e},{s},{a},{r:g},1,{b:g},{p[0]:g},{p[1]:g}" for e, s, a, r, b, p in rows]
+    (tmp_path / "ads.csv").write_text("\n".join([header, *lines]) + "\n")
+    words = ("bound", "ads.csv", "--discount", 0, "--reward-range", 0, 1)
+    done = aope_command(*words, "--certificate", "proof.json", "--report", "page.html", "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    found = document["by_probabilities"]
+    assert done.returncode == 0 and found["leads"] and found["lower"] <= VALUE <= found["upper"]
+    assert found["lower"] == answer_of(first_answer()).lower and found["assumed"][0].startswith("The recorded probabilities are")
+    assert "the first line's interval is no part of it" in done.stderr
+    # The certificate proves what it says, which is of the class alone.
+    proved, of_class = verify_record(load_record(tmp_path / "proof.json")), document["intervals"][0]
+    assert proved.valid and (proved.lower, proved.upper) == pytest.approx((of_class["lower"], of_class["upper"]))
+    assert not any("probabilit" in each.text for each in proved.premises)
+    assert "What the first sentence rests on" in (tmp_path / "page.html").read_text()
+    text = aope_command(*words, "--threshold", found["lower"] - 1e-3, cwd=tmp_path)
+    assert text.returncode == 0 and "Assumed by the first line (betting, per-decision; finite-sample):" in text.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [50, 400])
+def test_it_covers_and_half_of_its_width_would_not(rows: int) -> None:
+    """At delta = .5 over 300 logs: so tight that an interval of half the width about the same middle is refuted."""
+    found = [weighed_value(asked(advertisements(seed, rows), discount=0.9), 0.5) for seed in range(300)]
+    covered = sum(VALUE in each for each in found)
+    middle = sum(abs(VALUE - 0.5 * (each.lower + each.upper)) <= 0.25 * each.width for each in found)
+    assert binomtest(covered, 300, 0.5, alternative="less").pvalue > 1e-3
+    assert binomtest(middle, 300, 0.5, alternative="less").pvalue < 1e-3
