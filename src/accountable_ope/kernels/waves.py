@@ -1,10 +1,10 @@
 """Cosines and sines of many angles at once.
 
-The mathematics library takes most of the time of a random-feature pass. Where the processor has tangents of many numbers at once,
-with t = tan(a / 2) and q = 2 / (1 + t^2) they are cos a = q - 1 and sin a = q t, to one and a half units in the last digit. Where it
-has none, a whole circle is cut into 1,024 parts: exp(i a) is that of the nearest cut, from a table, times that of the rest, for which
-three terms of each series are exact to the last digit: the rest is at most half a part, 0.0031, and the first terms that are left out
-are below 2e-18.
+The mathematics library takes most of the time of a random-feature pass. Where the processor has tangents of many numbers at
+once, with t = tan(a / 2) and q = 2 / (1 + t^2) they are cos a = q - 1 and sin a = q t, to one and a half units in the last digit.
+Where it has none, a whole circle is cut into 1,024 parts: exp(i a) is that of the nearest cut, from a table, times that of the
+rest, for which three terms of each series are exact to the last digit: the rest is at most half a part, 0.0031, and the first
+terms that are left out are below 2e-18.
 """
 
 from __future__ import annotations

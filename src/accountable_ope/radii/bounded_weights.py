@@ -27,7 +27,7 @@ TUNING = 5_000
 """So many of the first rows, the last of them, choose bound and ridge, which takes fifty programs."""
 
 ENOUGH, EVERY = 2**17, 8
-"""The regression learns from so many rows, and from one in so many of the others: a few hundred coefficients gain little by more."""
+"""The regression learns from so many rows, and from one in so many of the others: it gains little by more."""
 
 REGRESSION_RIDGE = 1e-4
 DUAL_RIDGE = 1e-6
