@@ -104,10 +104,10 @@ class _Table:
 
     def __init__(self, rows: int, count: int) -> None:
         self._part = np.empty((rows, count), dtype=np.intp)
-        self._cut, self._wave = np.empty((2, rows, count), dtype=np.complex128)
+        self._waves = np.empty((2, rows, count), dtype=np.complex128)
 
     def write(self, turns: FloatArray, spare: FloatArray, out: FloatArray) -> None:
-        part, cut, wave = (each[: len(turns)] for each in (self._part, self._cut, self._wave))
+        part, (cut, wave) = self._part[: len(turns)], self._waves[:, : len(turns)]
         turns *= PARTS
         np.rint(turns, out=spare)
         with np.errstate(invalid="ignore"):  # beyond 2^63 parts any of them is as right as another
