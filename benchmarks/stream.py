@@ -1,10 +1,12 @@
 """Disk to statistic and to interval, in parts and as a whole: rows per second, memory and how far the results are apart.
 
 python benchmarks/stream.py [--rows 1000000] [--frequencies 256] [--features 32] [--files 10] [--batch-rows 65536]
+python benchmarks/stream.py --rows 100000000 --folder DIR --only interval --only parts
 
-A log of 4 state columns and 2 actions is written to a temporary folder. Each way runs in a process of its own, whose peak memory
-is measured; what the process needs before it begins is subtracted. Seconds of processors are those of all threads together, and
-say more than wall time on a machine that does other things.
+A log of 4 state columns and 2 actions is written to a temporary folder, or to the one that is named, where it stays: a run that
+was stopped writes the files that are missing, measures what was not measured, and goes on with the pass that was under way. Each
+way runs in a process of its own, whose peak memory is measured; what the process needs before it begins is subtracted. Seconds
+of processors are those of all threads together, and say more than wall time on a machine that does other things.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +33,8 @@ from accountable_ope.statistics import KernelStatistic, bellman_system, kernel_s
 
 STATES = [f"state_{j}" for j in range(4)]
 WAYS = ("interval", "parts", "reading parts", "whole")
+MOST_ROWS = 2_000_000
+"""Of a file."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +63,34 @@ def question(setting: Setting) -> aope.StreamQuestion:
 
 
 def write_log(folder: Path, setting: Setting, whole: bool) -> None:
-    """Rows in several files, episodes of 100 of them; all of them in one file too where they are to be held in memory."""
-    rng = np.random.default_rng(0)
-    for number, rows in enumerate(np.array_split(np.arange(setting.rows), setting.files)):
-        n = len(rows)
+    """Rows in several files, episodes of 100 of them; all of them in one file too where they are to be held in memory.
+
+    Every file has draws of its own and takes its name when it is whole: those that are there are left as they are.
+    """
+    files = max(setting.files, -(-setting.rows // MOST_ROWS))
+    edges = np.linspace(0, setting.rows, files + 1).astype(int)
+    for number, (start, stop) in enumerate(pairwise(edges)):
+        path = folder / f"part-{number:04d}.parquet"
+        if path.exists():
+            continue
+        rng, rows, n = np.random.default_rng([0, number]), np.arange(start, stop), stop - start
         columns = {name: rng.normal(size=n) for name in STATES}
         columns |= {f"next_{name}": columns[name] + 0.1 * rng.normal(size=n) for name in STATES}
         columns |= {"action": rng.integers(0, 2, n), "reward": rng.uniform(size=n), "terminated": rows % 100 == 99}
-        pq.write_table(pa.table({**columns, "episode": rows // 100}), folder / f"part-{number}.parquet", row_group_size=131_072)
-    if whole:
+        # Numbers that are all different have no dictionary: to look for one takes longer than to write them.
+        table, begun = pa.table({**columns, "episode": rows // 100}), folder / f"{path.name}.begun"
+        pq.write_table(table, begun, row_group_size=131_072, use_dictionary=["action", "terminated", "episode"])
+        begun.rename(path)
+    if whole and not (folder.parent / "whole.parquet").exists():
         pq.write_table(pq.read_table(folder), folder.parent / "whole.parquet", row_group_size=131_072)
 
 
-def run_way(way: str, folder: Path, setting: Setting) -> None:
-    """In a process of its own: prints seconds and memory, and writes the statistic."""
-    asked = question(setting)
+def run_way(way: str, folder: Path, setting: Setting, state: Path | None) -> None:
+    """In a process of its own: prints seconds and memory, and writes the statistic.
+
+    state: where the pass to the interval is kept.
+    """
+    asked, resumed = question(setting), state is not None and state.exists()
     before = peak()
     begin, busy = time.perf_counter(), time.process_time()
     if way == "whole":
@@ -82,7 +100,7 @@ def run_way(way: str, folder: Path, setting: Setting) -> None:
     else:
         scan = aope.scan_transitions(folder, batch_rows=setting.batch_rows)
         if way == "interval":
-            interval = aope.bound_stream(scan, asked)
+            interval = aope.bound_stream(scan, asked, resume=state)
             assert interval.check()
             print(f"{interval!r}", file=sys.stderr)
         elif way == "parts":
@@ -90,7 +108,7 @@ def run_way(way: str, folder: Path, setting: Setting) -> None:
         else:
             assert sum(map(len, scan)) == setting.rows
     seconds, processors = time.perf_counter() - begin, time.process_time() - busy
-    print(json.dumps({"seconds": seconds, "processors": processors, "memory": peak() - before}))
+    print(json.dumps({"seconds": seconds, "processors": processors, "memory": peak() - before, "resumed": resumed}))
 
 
 def peak() -> float:
@@ -104,33 +122,45 @@ def main() -> None:
     for name, default in (("rows", 1_000_000), ("frequencies", 256), ("features", 32), ("files", 10), ("batch-rows", 65_536)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--way", choices=("write", *WAYS), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="Where log and measurements are kept; without it, nowhere.")
     given = parser.parse_args()
     setting = Setting(given.rows, given.frequencies, given.features, given.files, given.batch_rows)
-    if given.way == "write":
-        write_log(given.folder, setting, "whole" in (given.only or WAYS))
-    elif given.way:
-        run_way(given.way, given.folder, setting)
+    ways = given.only or WAYS
+    if given.way:
+        log = given.folder / "log"
+        if given.way == "write":
+            write_log(log, setting, "whole" in ways)
+        else:
+            run_way(given.way, log, setting, given.folder / "state.npz" if given.way == "interval" else None)
+    elif given.folder:
+        place = given.folder / "-".join(str(each) for each in astuple(setting))  # another setting is another log
+        (place / "log").mkdir(parents=True, exist_ok=True)
+        compare(place, setting, ways)
     else:
-        compare(setting, given.only or WAYS)
+        with tempfile.TemporaryDirectory() as temporary:
+            (Path(temporary) / "log").mkdir()
+            compare(Path(temporary), setting, ways)
 
 
-def compare(setting: Setting, ways: Sequence[str]) -> None:
+def compare(place: Path, setting: Setting, ways: Sequence[str]) -> None:
     """Every way in a process of its own. A process begins with the peak of the one that starts it, so this one holds nothing."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "log"
-        folder.mkdir()
-        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--way", "write", "--folder", str(folder)], check=True)
-        found = {}
-        for way in ways:
-            command = [sys.executable, __file__, *sys.argv[1:], "--way", way, "--folder", str(folder)]
-            found[way] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-            seconds, processors, memory = (found[way][name] for name in ("seconds", "processors", "memory"))
-            speed = f"{setting.rows / seconds:10,.0f} rows/s, {setting.rows / processors:10,.0f} rows per second of a processor"
-            print(f"{way:14} {seconds:7.2f} s  {speed}  {memory:7.0f} MiB", flush=True)
-        if not {"parts", "whole"} <= set(found):
-            return
-        one, other = (KernelStatistic.load(Path(place) / f"{way}.npz") for way in ("parts", "whole"))
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in asdict(setting).items()]
+    options += [f"--only={way}" for way in ways]
+    command = [sys.executable, __file__, *options, "--folder", str(place), "--way"]
+    subprocess.run([*command, "write"], check=True)
+    found = {}
+    for way in ways:
+        kept = place / f"{way.replace(' ', '-')}.json"
+        if not kept.exists():
+            kept.write_text(subprocess.run([*command, way], check=True, stdout=subprocess.PIPE, text=True).stdout)
+        found[way] = json.loads(kept.read_text())
+        seconds, processors, memory = (found[way][name] for name in ("seconds", "processors", "memory"))
+        speed = f"{setting.rows / seconds:10,.0f} rows/s, {setting.rows / processors:10,.0f} rows per second of a processor"
+        alone = "  (went on from a pass that was stopped: seconds of the rest)" if found[way]["resumed"] else ""
+        print(f"{way:14} {seconds:7.2f} s  {speed}  {memory:7.0f} MiB{alone}", flush=True)
+    if not {"parts", "whole"} <= set(found):
+        return
+    one, other = (KernelStatistic.load(place / f"{way}.npz") for way in ("parts", "whole"))
     apart = np.abs(one.pair_gram - other.pair_gram).max() / np.abs(other.pair_gram).max()
     wall, busy, memory = (found["parts"][name] / found["whole"][name] for name in ("seconds", "processors", "memory"))
     print(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, random_tabular
 from accountable_ope.problem.problem import Experience
-from accountable_ope.radii.bounded_weights import HuberDual, Regression, bounded_weights
+from accountable_ope.radii.bounded_weights import ENOUGH, EVERY, HuberDual, Regression, bounded_weights
 from accountable_ope.radii.cut import CutKind, CutQuestion, CutRun, begin_cut, choose_cut, cut_evidence
 from accountable_ope.radii.earlier_rows import block_edges, earlier_rows, kernel_columns
 from accountable_ope.radii.envelope import rate_mixture
@@ -277,3 +277,28 @@ def test_a_tabular_kernel_and_unknown_episodes():
     plain, cut = ready.bound(planned=len(data)), ready.bound()
     assert cut.lower <= mdp.value(target) <= cut.upper
     assert cut.upper - cut.lower < plain.upper - plain.lower
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e7], ids=["near", "far"])
+def test_columns_of_a_gaussian_are_those_of_pairs(spread):
+    rng = np.random.default_rng(3)
+    points = spread * rng.normal(size=(2500, 2))
+    centers = points[:30]
+    for kernel in (aope.Gaussian(0.7), aope.Gaussian([0.5, 3.0])):
+        found = kernel_columns(kernel, points, centers)
+        wanted = np.column_stack([kernel.paired(points, np.broadcast_to(center, points.shape)) for center in centers])
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert found[3, 3] == pytest.approx(1.0)
+
+
+def test_many_rows_teach_the_regression_all_at_first_and_then_one_in_eight():
+    regression = Regression(SYSTEM, aope.Gaussian(1.0), 20)
+    columns, Z = regression.first[np.arange(ENOUGH + 1000) % 20], np.ones((ENOUGH + 1000, SYSTEM.dimension))
+    other = Regression(SYSTEM, aope.Gaussian(1.0), 20)
+    regression.learn(columns, Z)
+    for start in range(0, len(columns), 37_777):  # the same rows, whatever the pieces
+        other.learn(columns[start : start + 37_777], Z[start : start + 37_777])
+    kept = np.flatnonzero((np.arange(20, 20 + len(columns)) < ENOUGH) | (np.arange(20, 20 + len(columns)) % EVERY == 0))
+    wanted = regression.first.T @ regression.first + columns[kept].T @ columns[kept]
+    np.testing.assert_allclose(regression._gram, wanted, rtol=1e-9)
+    np.testing.assert_allclose(other._gram, wanted, rtol=1e-9)

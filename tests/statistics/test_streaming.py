@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope.environments import PlantedMDP, clinic
-from accountable_ope.kernels.waves import Waves
+from accountable_ope.kernels.waves import Waves, cosines
 from accountable_ope.statistics import bellman_system, kernel_statistic
 
 MDP = PlantedMDP(seed=1, features=5, discount=0.6)
@@ -299,17 +299,34 @@ def test_what_is_wrong_with_a_part_names_its_rows(tmp_path):
         aope.stream_statistic(scan, strict)
 
 
-def test_waves_are_cosines_and_sines():
+@pytest.mark.parametrize("wide", [True, False], ids=["tangents", "table"])
+def test_waves_are_cosines_and_sines(wide):
     rng = np.random.default_rng(1)
     for scale in (1e-9, 1.0, 1e3, 1e9):
         frequencies, points = rng.normal(size=(33, 3)) * scale, rng.normal(size=(40, 3))
-        waves, angles = Waves(frequencies), points @ frequencies.T
+        waves, angles = Waves(frequencies, wide=wide), points @ frequencies.T
         found = waves.at(points)
-        assert found.shape == (40, 33)
+        assert found.shape == (40, 66)
         error = 1e-15 + 16 * np.finfo(float).eps * np.abs(angles).max()
-        assert np.abs(found - np.exp(1j * angles)).max() < error
-    huge = Waves(np.full((2, 1), 1e40)).at(np.ones((3, 1)))
-    np.testing.assert_allclose(np.abs(huge), 1.0)
+        assert np.abs(found - np.hstack([np.cos(angles), np.sin(angles)])).max() < error
+        waves.write(points[:7], other := np.empty((7, 66)))
+        np.testing.assert_allclose(other, found[:7], atol=error)
+        alone = angles.copy()
+        cosines(alone)
+        assert np.abs(alone - np.cos(angles)).max() < error
+    huge = Waves(np.full((2, 1), 1e40), wide=wide).at(np.ones((3, 1)))
+    np.testing.assert_allclose(huge[:, :2] ** 2 + huge[:, 2:] ** 2, 1.0)
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["tangents", "table"])
+def test_no_part_of_the_circle_is_rounded_worse(wide):
+    turns = np.concatenate([np.linspace(-1, 1, 40_001), [0.5, -0.5, 0.25, 0.75, np.nextafter(0.5, 0), 0.5 - 1e-12]])[:, None]
+    frequencies = np.full((1, 1), 2 * np.pi)
+    waves = Waves(frequencies, wide=wide)
+    parts = [waves.at(turns[start : start + waves.rows]).copy() for start in range(0, len(turns), waves.rows)]
+    exact = 2 * np.pi * turns.astype(np.longdouble)
+    error = 4 * np.finfo(float).eps
+    assert np.abs(np.concatenate(parts) - np.hstack([np.cos(exact), np.sin(exact)])).max() < error * (1 + 2 * np.pi)
 
 
 def test_projections_of_many_rows_do_not_depend_on_blocks_or_threads():

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..kernels.waves import cosines
 from ..validation import FloatArray, frozen, matrix, positive, row_keys, whole
 
 
@@ -147,7 +148,7 @@ class RandomFourier:
         w, b = self.frequencies(points.shape[1])
         out: FloatArray = points @ w.T
         out += b
-        np.cos(out, out=out)
+        cosines(out)
         out /= np.sqrt(self.dimension)
         return out
 

@@ -324,7 +324,7 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
     for actions, weights, _ in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the features
         for some in blocks(len(taken)):
-            rows = taken[some]
+            rows = some if len(taken) == len(states) else taken[some]
             part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
             total[rows] += weights[rows, None] * part
     return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..validation import FloatArray, row_keys
+from ..validation import FloatArray, IntArray, row_keys
 from .transitions import Transitions
 
 
@@ -17,6 +17,7 @@ class Sightings:
 
     def __init__(self, starts: FloatArray, *, continuous: bool) -> None:
         self._wanted, self._continuous = np.unique(row_keys(starts)), continuous
+        self._leading = np.unique(starts[:, :1])
         self._times = np.zeros(len(self._wanted), dtype=np.int64)
         self._met = np.zeros(len(self._wanted), dtype=bool)
         self._first: FloatArray | None = None
@@ -28,10 +29,17 @@ class Sightings:
         if self._first is None:
             self._first = row_keys(states[:1])
         self._whole = self._whole and bool((states == np.round(states)).all())
-        keys, counts = np.unique(row_keys(states), return_counts=True)
+        self._times += self._counts(states)
+        self._met |= (self._times > 0) | (self._counts(data.next_states) > 0)
+
+    def _counts(self, states: FloatArray) -> IntArray:
+        """How often each is among these; whole rows are compared only where the first number is one of theirs."""
+        likely = states[np.isin(states[:, 0], self._leading)] if states.shape[1] else states
+        keys, counts = np.unique(row_keys(likely), return_counts=True)
+        if not len(keys):
+            return np.zeros(len(self._wanted), dtype=np.int64)
         place = np.minimum(np.searchsorted(keys, self._wanted), len(keys) - 1)
-        self._times += np.where(keys[place] == self._wanted, counts[place], 0)
-        self._met |= (self._times > 0) | np.isin(self._wanted, row_keys(data.next_states))
+        return np.where(keys[place] == self._wanted, counts[place], 0)
 
     @property
     def read_off(self) -> bool:

@@ -93,19 +93,20 @@ def _direction(alpha: FloatArray, slack: FloatArray, here: _Point, floor: float)
 
     floor: of alpha's, so that theta ends inside of the set and not at its border, which rounding has on either side.
     """
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
     matrix = here.curvature.copy()
     matrix.flat[:: len(alpha) + 1] += slack / alpha
     scale = 1 / np.sqrt(np.diagonal(matrix))
-    try:
-        inverse = scale[:, None] * np.linalg.inv(scale[:, None] * matrix * scale) * scale
-    except np.linalg.LinAlgError:
+    factor, failed = dpotrf(scale[:, None] * matrix * scale, lower=1)  # one row per constraint: calls are all that counts
+    if failed:
         return None
-    along = inverse @ here.gradient
+    along = scale * dpotrs(factor, scale * here.gradient, lower=1)[0]
     falling = here.curvature @ along - here.gradient - slack
     now = float(alpha @ slack)
     reached = float((alpha + _share(alpha, along, 1.0) * along) @ (slack + _share(slack, falling, 1.0) * falling))
     target = max(min((reached / now) ** 3, 0.5) * now, floor) / len(alpha)
-    along = inverse @ (here.gradient + (target - along * falling) / alpha)
+    along = scale * dpotrs(factor, scale * (here.gradient + (target - along * falling) / alpha), lower=1)[0]
     falling = here.curvature @ along - here.gradient - slack
     return (along, falling) if math.isfinite(float(along.sum() + falling.sum())) else None
 

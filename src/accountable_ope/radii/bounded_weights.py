@@ -26,6 +26,9 @@ WINDOW = 20_000
 TUNING = 5_000
 """So many of the first rows, the last of them, choose bound and ridge, which takes fifty programs."""
 
+ENOUGH, EVERY = 2**17, 8
+"""The regression learns from so many rows, and from one in so many of the others: it gains little by more."""
+
 REGRESSION_RIDGE = 1e-4
 DUAL_RIDGE = 1e-6
 NEWTON_STEPS = 40
@@ -50,6 +53,7 @@ class Regression:
         size = np.sqrt(np.mean(raw**2, axis=0))
         self._kept, self._size = size > 0, size[size > 0]
         self.first = raw[:, self._kept] / self._size
+        self._met = 0
         self._gram = np.zeros((self.first.shape[1],) * 2)
         self._across = np.zeros((self.first.shape[1], system.dimension))
         self.learn(self.first, system.residuals[:first])
@@ -69,10 +73,19 @@ class Regression:
 
     def columns(self, points: FloatArray, features: FloatArray | None = None) -> FloatArray:
         """What Z is regressed on; features: phi at the points, where they are known already."""
-        return np.asarray(self._raw(points, features)[:, self._kept] / self._size)
+        raw = self._raw(points, features)
+        if not self._kept.all():
+            raw = raw[:, self._kept]
+        raw /= self._size
+        return raw
 
     def learn(self, columns: FloatArray, residuals: FloatArray) -> None:
-        """Take in the next rows."""
+        """Take in the next rows: all of the first ones, then as many as a log that changes needs."""
+        at = np.arange(self._met, self._met + len(columns))
+        self._met += len(columns)
+        chosen = (at < ENOUGH) | (at % EVERY == 0)
+        if not chosen.all():
+            columns, residuals = columns[chosen], residuals[chosen]
         self._gram += columns.T @ columns
         self._across += columns.T @ residuals
 
@@ -85,14 +98,20 @@ class Regression:
         """Zbar (k, m) at rows with these columns."""
         return np.asarray(columns @ self._coefficients)
 
+    def products(self, columns: FloatArray, y: FloatArray) -> FloatArray:
+        """Zbar y at rows with these columns."""
+        return np.asarray(columns @ (self._coefficients @ y))
+
     def keep(self, shelf: Shelf) -> None:
         """What the rows taught; the rest is made from the first rows."""
         shelf.put("gram", self._gram)
         shelf.put("across", self._across)
         shelf.put("coefficients", self._coefficients)
+        shelf.put("met", self._met)
 
     def resume(self, shelf: Shelf) -> None:
         """Take over what `keep` kept."""
+        self._met = shelf.count("met")
         self._gram = shelf.floats("gram", *self._gram.shape)
         self._across = shelf.floats("across", *self._across.shape)
         self._coefficients = shelf.floats("coefficients", *self._coefficients.shape)
@@ -207,7 +226,7 @@ class BoundedWeights:
         assert self._y is not None
         columns, bound = self._regression.columns(points, features), self.width.bound
         offset = np.zeros(len(points)) if offered is None or self._scale is None else self._scale * offered
-        weights = np.clip(offset + self._regression.means(columns) @ self._y, -bound, bound)
+        weights = np.clip(offset + self._regression.products(columns, self._y), -bound, bound)
         self._regression.learn(columns, residuals)
         self._window.append((columns, offset))
         if sum(len(each) for each, _ in self._window[1:]) >= WINDOW:
