@@ -220,7 +220,9 @@ def test_goals_count_tasks_that_are_useful():
     ends = {"lower": -20.0, "upper": 0.0, "low": -20.0, "high": 0.0}
     at[1] = [replace(row, **ends) for row in at[1]]
     [goal] = goals(summarize([row for each in at for row in each]))
-    assert (goal.tasks, goal.useful, goal.holds) == (3, 1, False) and "is not met" in str(goal)
-    [goal] = goals(summarize(at[0]))
-    assert goal.holds and str(goal).startswith("At n = 10,000 the default is not vacuous and covers on 1 of 1 task (4 logs per")
+    assert (goal.tasks, goal.useful, goal.every, goal.holds) == (3, 1, 14, None)
+    assert str(goal).startswith("At n = 10,000 the default is not vacuous and covers on 1 of 3 tasks (4 logs per row")
+    assert "not decided before more of them are asked" in str(goal)
+    assert replace(goal, tasks=14, useful=9).holds is False and replace(goal, tasks=14, useful=10).holds is True
+    assert replace(goal, tasks=12, useful=7).holds is False, "two more would not be enough"
     assert not goals(summarize(good)), "there is no goal at 2,000 rows"

@@ -165,7 +165,14 @@ def trust_document(rows: Sequence[Trust], skipped: Sequence[Skipped]) -> Documen
     return {
         "verdict": verdict(rows),
         "goals": [
-            {"n": each.n, "tasks": each.tasks, "useful": each.useful, "wanted": float(each.wanted), "holds": each.holds}
+            {
+                "n": each.n,
+                "tasks": each.tasks,
+                "useful": each.useful,
+                "of": each.every,
+                "wanted": float(each.wanted),
+                "holds": each.holds,
+            }
             for each in goals(rows)
         ],
         "refuted": bool(refuted(rows)),

@@ -264,7 +264,7 @@ DOCUMENTS: dict[str, Shape] = {
     }),
     "trust": record({
         "verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED)),
-        "goals": many(record({"n": COUNT, "tasks": COUNT, "useful": COUNT, "wanted": SHARE, "holds": FLAG})),
+        "goals": many(record({"n": COUNT, "tasks": COUNT, "useful": COUNT, "of": COUNT, "wanted": SHARE, "holds": maybe(FLAG)})),
     }),
     "tasks": record({
         "tasks": many(record({

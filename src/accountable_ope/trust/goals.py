@@ -8,9 +8,12 @@ from fractions import Fraction
 
 from ..validation import plural
 from .summary import Trust
+from .tasks import TASK_NAMES, task_named
 
 WANTED = {10_000: Fraction(2, 3), 50_000: Fraction(3, 4)}
 """The share of the tasks, by the number of rows."""
+
+OUTCOMES = {True: "met", False: "not met", None: "not decided before more of them are asked"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,9 @@ class Goal:
     Attributes
     ----------
     n, tasks, useful : int
+        Tasks that were asked.
+    every : int
+        Tasks that there are, without those that hide something: of a few of them the goal is not decided.
     least, most : int
         Logs behind a cell.
     wanted : Fraction
@@ -31,20 +37,24 @@ class Goal:
     n: int
     tasks: int
     useful: int
+    every: int
     least: int
     most: int
     wanted: Fraction
 
     @property
-    def holds(self) -> bool:
-        return self.useful >= self.wanted * self.tasks
+    def holds(self) -> bool | None:
+        """None while it hangs on tasks that were not asked."""
+        if self.useful >= self.wanted * self.every:
+            return True
+        return False if self.useful + self.every - self.tasks < self.wanted * self.every else None
 
     def __str__(self) -> str:
         many = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
         return (
             f"At n = {self.n:,} the default is not vacuous and covers on {self.useful} of {self.tasks} "
             f"{plural(self.tasks, 'task', 'tasks')} ({many} {plural(self.most, 'log', 'logs')} per row of the table); the goal, "
-            f"{self.wanted} of them, is {'met' if self.holds else 'not met'}."
+            f"{self.wanted} of all {self.every}, is {OUTCOMES[self.holds]}."
         )
 
 
@@ -58,7 +68,8 @@ def goals(rows: Sequence[Trust]) -> tuple[Goal, ...]:
         names = dict.fromkeys(row.task for row in cells)
         useful = sum(_useful([row for row in cells if row.task == name]) for name in names)
         logs = [row.logs for row in cells]
-        found.append(Goal(n, len(names), useful, min(logs), max(logs), wanted))
+        every = sum(not task_named(name).hidden for name in TASK_NAMES)
+        found.append(Goal(n, len(names), useful, every, min(logs), max(logs), wanted))
     return tuple(found)
 
 
