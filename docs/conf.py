@@ -33,6 +33,7 @@ suppress_warnings = ["config.cache"]  # a setting that holds functions
 
 # The types of parameters are in words, in the docstrings.
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autosummary_generate = False

@@ -25,9 +25,9 @@ class PuckMountain:
 
         v <- v + push * action - gravity * cos(3 p) + N(0, speed_noise^2),     p <- p + v + N(0, position_noise^2),
 
-    The noise is cut at two standard deviations, and both are kept within their ranges; where p reaches an end, v becomes -v / 2. The
-    reward is a function of the state in which the action is taken, 0.8 (sin(3 p) + 1) / 2 + 0.2 (v / 0.07)^2, in [0, 1]. Nothing
-    terminates.
+    The noise is cut at two standard deviations, and both are kept within their ranges; where p reaches an end, v becomes -v / 2.
+    The reward is a function of the state in which the action is taken, 0.8 (sin(3 p) + 1) / 2 + 0.2 (v / 0.07)^2, in [0, 1].
+    Nothing terminates.
 
     The state is ((p + 0.3) / 0.9, v / 0.07), in [-1, 1]^2. An episode starts in one of 100 states around the bottom of the
     valley, p ~ N(-pi/6, 0.05^2), v ~ N(0, 0.005^2), drawn once and for all.
