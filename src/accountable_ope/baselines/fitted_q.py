@@ -25,7 +25,7 @@ from .linear_system import LinearSystem, solved
 from .lstdq import CLASS, LIMIT, unseen
 
 REFITS = 200
-LEAST_LEFT, MOST_STEPS = 1e-4, 2000
+LEAST_LEFT, MOST_STEPS = 1e-8, 5000
 """The iteration stops where discount^k is so small, or after so many steps."""
 
 EPISODES = premise("episodes", "Episodes are independent and of the same process.")
