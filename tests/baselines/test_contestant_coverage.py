@@ -22,7 +22,12 @@ DEAR = {"neural fqe bootstrap"}
 
 PROVED = [c.name for c in CONTESTANTS if c.guarantee is Guarantee.FINITE_SAMPLE]
 LIMITS = [c.name for c in CONTESTANTS if c.guarantee is Guarantee.ASYMPTOTIC and c.name not in DEAR]
-SAME_DRAWS = {"linear fqe bootstrap": 100, "doubly-robust betting": 60, "doubly-robust bernstein": 100, "doubly-robust bootstrap": 100}
+SAME_DRAWS = {
+    "linear fqe bootstrap": 100,
+    "doubly-robust betting": 60,
+    "doubly-robust bernstein": 100,
+    "doubly-robust bootstrap": 100,
+}
 """Fewer logs where one takes a tenth of a second and more."""
 
 
