@@ -1,18 +1,18 @@
 """Contestants are calibrated where their theory says so: how often their intervals hold the value, over many cheap logs.
 
-Each is asked at delta = .1 for `LOGS` logs of one world with three states and coins as rewards. A finite-sample interval may miss
-with probability .1 at most; an asymptotic one is tried where its limit is near (many episodes, mild weights, a class that holds Q),
-and may miss in .14: what a normal limit loses at this size. Judged by binomial tails at 1e-4. That such a test sees anything is shown
-by intervals of half the width: those of the asymptotic ones must be found out.
+Each is asked at delta = .1 for `LOGS` logs of one world with three states and coins as rewards. A finite-sample interval may
+miss with probability .1 at most; an asymptotic one is tried where its limit is near (many episodes, mild weights, a class that
+holds Q), and may miss in .14: what a normal limit loses at this size. Judged by binomial tails at 1e-4. That such a test sees
+anything is shown by intervals of half the width: those of the asymptotic ones must be found out.
 """
 
 import numpy as np
 import pytest
-from contest_entries import drawn_entry
 from scipy.stats import binom
 
 from accountable_ope.baselines import CONTESTANTS, contestant_named
 from accountable_ope.problem.statements import Guarantee
+from contest_entries import drawn_entry
 
 LOGS, DELTA, NEAR, TAIL = 200, 0.1, 0.14, 1e-4
 EPISODES, DISCOUNT, STEPS = 100, 0.5, 10

@@ -236,6 +236,28 @@ def test_the_page_lists_all_of_them():
     page = (Path(__file__).parents[2] / "docs" / "contestants.md").read_text(encoding="utf-8")
     table = page.split("<!-- contestants: begin -->\n")[1].split("<!-- contestants: end -->")[0]
     rows = ["| name | what | source | needs | guarantee |", "|---|---|---|---|---|"]
-    for each in CONTESTANTS:
-        rows.append(f"| `{each.name}` | {each.title} | {each.source} | {', '.join(each.needs.words)} | {each.guarantee.value} |")
+    rows += [
+        f"| `{each.name}` | {each.title} | {each.source} | {', '.join(each.needs.words)} | {each.guarantee.value} |"
+        for each in CONTESTANTS
+    ]
     assert table.splitlines() == rows
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("delta", [1e-290, 1 - 1e-12])
+def test_extreme_levels(name, delta):
+    entry, _ = drawn_entry(0, episodes=12)
+    found = bounded(name, entry, delta)
+    assert not math.isnan(found.lower) and not math.isnan(found.upper)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_short_episodes(name):
+    """Either an interval or one sentence."""
+    entry, _ = drawn_entry(0, episodes=2, steps=1)
+    try:
+        found = bounded(name, entry)
+    except InvalidInput as refusal:
+        assert str(refusal).startswith("At least") and str(refusal).count(". ") <= 1
+    else:
+        assert not math.isnan(found.lower) and not math.isnan(found.upper)
