@@ -280,9 +280,10 @@ def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: P
     if certificate is not None:
         intervals[0].save(certificate)
         note(f"Certificate: {certificate}")
-    if not all(interval.check() for interval in intervals):
-        return DOUBTED  # what cannot be proved again decides nothing
-    return exit_code(intervals) if ruling is None else decision_code(ruling)
+    proved = all(interval.check() for interval in intervals)
+    if ruling is not None:
+        return decision_code(ruling, proved)
+    return exit_code(intervals) if proved else DOUBTED
 
 
 def _misfit_norms(interval: Interval, threshold: float | None) -> MisfitNorms | None:
