@@ -18,7 +18,7 @@ COLUMNS = {"state": "severity", "action": "drug", "reward": "comfort", "episode"
 @pytest.fixture(scope="module")
 def interval():
     log = aope.load_transitions("ward.csv", columns=COLUMNS)
-    policy = rule_policy(Path("policy.rule").read_text().strip(), log.naming)
+    policy = rule_policy(Path("policy.rule").read_text().strip(), log.naming, actions=2)
     facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
     problem = aope.Problem(log, aope.StartStates(np.arange(4.0)), policy, facts)
     table = aope.TabularFeatures.grid(np.arange(4.0), np.eye(2))
