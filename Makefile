@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-fast test-lowest lint format types pictures bench trust clean
+.PHONY: demo test test-slow test-fast test-lowest lint format types pictures notebooks bench trust clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
@@ -44,6 +44,13 @@ types: $(VENV)/.lint
 pictures: $(VENV)/.test
 	AOPE_PICTURES=write $(BIN)/python -m pytest -n auto tests/test_docs.py -k page_runs
 
+# Runs the notebooks and stores their outputs; d3rlpy pins an old Gymnasium and has an environment of its own.
+notebooks: $(VENV)/.test
+	AOPE_NOTEBOOKS=write $(BIN)/python -m pytest tests/test_notebooks.py
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-d3rlpy
+	$(BIN)/uv pip install --quiet --python .venv-d3rlpy/bin/python --editable ".[plots]" d3rlpy torch==2.13.0 nbclient ipykernel pytest hypothesis
+	AOPE_NOTEBOOKS=write .venv-d3rlpy/bin/python -m pytest tests/test_notebooks.py -k fqe
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/statistic.py
 	$(BIN)/python benchmarks/program.py
@@ -74,4 +81,4 @@ $(VENV)/.bench: $(VENV)/.test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest demo-output
+	rm -rf $(VENV) .venv-lowest .venv-d3rlpy demo-output
