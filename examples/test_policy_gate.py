@@ -1,4 +1,4 @@
-"""A gate before deployment as tests, for pytest: beside it lie the log (ward.csv) and the proposal, a rule on its columns (policy.rule).
+"""A gate before deployment as tests, for pytest: where it runs lie the log (ward.csv) and the proposal (policy.rule, a rule).
 
 Only a decision that is SUPPORTED passes. Undecided, doubted and inconsistent are not "better": each fails with its sentence.
 """

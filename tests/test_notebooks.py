@@ -8,7 +8,6 @@ import ast
 import importlib.util
 import os
 import re
-from pathlib import Path
 
 import pytest
 
