@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-fast test-lowest lint format types pictures docs bench trust clean
+.PHONY: demo test test-slow test-fast test-lowest lint format types pictures docs notebooks bench trust clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
@@ -50,6 +50,13 @@ docs: $(VENV)/.docs
 	rm -rf docs/_build
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs docs/_build/html
 
+# Runs the notebooks and stores their outputs; d3rlpy pins an old Gymnasium and has an environment of its own.
+notebooks: $(VENV)/.test
+	AOPE_NOTEBOOKS=write $(BIN)/python -m pytest tests/test_notebooks.py
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-d3rlpy
+	$(BIN)/uv pip install --quiet --python .venv-d3rlpy/bin/python --editable ".[plots]" d3rlpy torch==2.13.0 nbclient ipykernel pytest hypothesis
+	AOPE_NOTEBOOKS=write .venv-d3rlpy/bin/python -m pytest tests/test_notebooks.py -k fqe
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/statistic.py
 	$(BIN)/python benchmarks/program.py
@@ -84,4 +91,4 @@ $(VENV)/.bench: $(VENV)/.test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest demo-output docs/_build
+	rm -rf $(VENV) .venv-lowest .venv-d3rlpy demo-output docs/_build

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.comparing import LOGGED
+from accountable_ope.bounds.comparing import LOGGED, Comparison, Contender, Difference
 from accountable_ope.bounds.decision import Judgment
 from accountable_ope.environments import bandit, random_tabular
 
@@ -111,3 +111,42 @@ def test_names_are_different_and_not_empty():
     for policies, message in ((twice, "different names"), ([], "at least one")):
         with pytest.raises(aope.InvalidInput, match=message):
             aope.compare(problem, policies, features=features, kernel=aope.Tabular())
+
+
+def stand_in():
+    """Any value: what is decided rests on the differences."""
+    return aope.logged_value(aope.Problem(episodes(MDP, 50, 1), MDP.starts(), MDP.policy(TABLES["arm 0"]), FACTS))
+
+
+def rival(name, lower, upper, judgment):
+    return Difference("new", name, lower, upper, False, judgment)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "wanted", "if_true"),
+    [
+        ((("a", 0.1, 0.3, Judgment.SUPPORTED), ("b", 0.2, 0.4, Judgment.SUPPORTED)), Judgment.SUPPORTED, Judgment.SUPPORTED),
+        ((("a", 0.1, 0.3, Judgment.SUPPORTED), ("b", -0.2, 0.4, Judgment.UNDECIDED)), Judgment.UNDECIDED, Judgment.UNDECIDED),
+        ((("a", 0.1, 0.3, Judgment.DOUBTED), ("b", -0.4, -0.2, Judgment.REFUTED)), Judgment.REFUTED, Judgment.REFUTED),
+        ((("a", 0.1, 0.3, Judgment.DOUBTED), ("b", 0.2, 0.4, Judgment.SUPPORTED)), Judgment.DOUBTED, Judgment.SUPPORTED),
+        (
+            (("a", np.nan, np.nan, Judgment.INCONSISTENT), ("b", 0.2, 0.4, Judgment.SUPPORTED)),
+            Judgment.INCONSISTENT,
+            Judgment.UNDECIDED,
+        ),
+    ],
+)
+def test_the_best_is_better_than_each_other_one(pairs, wanted, if_true):
+    """One that is proved to be as good refutes the claim, whatever is doubted about the others."""
+    others = tuple(rival(*pair) for pair in pairs)
+    contenders = tuple(Contender(name, stand_in()) for name in ("new", *(each.second for each in others)))
+    ruling = Comparison(contenders, others, 0.1, 0.03).decide("new")
+    assert (ruling.judgment, ruling.if_true, ruling.delta) == (wanted, if_true, 0.1)
+    assert str(ruling).startswith(f"{wanted.name}: value of new > that of a and b")
+
+
+def test_the_best_of_one_is_no_question():
+    with pytest.raises(aope.InvalidInput, match="no other policy"):
+        Comparison((Contender("new", stand_in()),), (), 0.1, 0.1).decide("new")
+    with pytest.raises(aope.InvalidInput, match="must be one of"):
+        Comparison((Contender("new", stand_in()),), (), 0.1, 0.1).decide("old")

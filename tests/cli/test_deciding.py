@@ -155,3 +155,36 @@ def test_an_interval_that_cannot_be_proved_again_decides_nothing(folder, monkeyp
         with pytest.raises(SystemExit) as done:
             main()
         assert done.value.code == 5 and "NOT VALID" in capsys.readouterr().out
+
+
+def test_compare_decides_whether_one_is_the_best(folder, monkeypatch):
+    from accountable_ope.bounds.comparing import Comparison, Difference
+    from accountable_ope.bounds.decision import Judgment
+
+    words = ("compare", "data.parquet", *OPTIONS, "--radius", "azuma", "--policy", "two_policies:left")
+    done = aope_command(*words, "--best", "two_policies:left", "--json", cwd=folder)
+    found = json.loads(done.stdout)["decision"]
+    assert done.returncode == 4 and found["judgment"] == "UNDECIDED" and found["delta"] == 0.1
+    assert found["claim"] == "value of two_policies:left > that of logged policy"
+    real = Comparison.difference
+    for judgment, code in (
+        (Judgment.SUPPORTED, 0),
+        (Judgment.REFUTED, 3),
+        (Judgment.UNDECIDED, 4),
+        (Judgment.DOUBTED, 5),
+        (Judgment.INCONSISTENT, 5),
+    ):
+
+        def judged(self, first, second, judgment=judgment):
+            pair = real(self, first, second)
+            return Difference(first, second, pair.lower, pair.upper, pair.paired, judgment)
+
+        monkeypatch.setattr(Comparison, "difference", judged)
+        said = aope_command(*words, "--best", "two_policies:left", cwd=folder)
+        assert said.returncode == code and f"Decision: {judgment.name}: value of two_policies:left >" in said.stdout
+    for wrong, message in (
+        (("--best", "nobody"), "--best must name one of the policies"),
+        (("--best", "two_policies:left", "--no-logged-policy"), "there is nothing to compare with"),
+    ):
+        refused = aope_command(*words, *wrong, cwd=folder)
+        assert refused.returncode == 2 and message in refused.stderr and len(refused.stderr.splitlines()) == 1

@@ -264,6 +264,7 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     named = aope.NamedPolicy("new", mdp.policy)
     compared = aope.compare(asked, [named], **azuma, logged=True, chosen=aope.Choice(), within=None, recipes=None)
     compared.difference("new", "logged policy")
+    compared.decide("new")
     verification.save_record(folder / "certificate.json", interval.record())
     verification.load_record(folder / "certificate.json")
     verification.verify_record(interval.record())

@@ -105,8 +105,23 @@ def test_starts_round_trip(tmp_path):
     np.testing.assert_array_equal(loaded.weights, MDP.starts().weights)
     sample = aope.StartStates([[0.0], [1.0]], exact=False)
     aope.save_starts(sample, tmp_path / "sample.parquet")
-    assert not aope.load_starts(tmp_path / "sample.parquet", exact=False).exact
+    assert not aope.load_starts(tmp_path / "sample.parquet").exact, "it is written in the file"
+    assert aope.load_starts(tmp_path / "sample.parquet", exact=True).exact
     assert read_start_file(tmp_path / "sample.parquet").at_state is None
+
+
+def test_equal_weights_may_be_those_of_a_sample(tmp_path):
+    """Start states of a data frame count as exact, and are written with weights; that they are a sample can be said later."""
+    alike, other = aope.StartStates([[0.0], [1.0]]), aope.StartStates([[0.0], [1.0]], weights=[0.25, 0.75])
+    for starts in (alike, other):
+        aope.save_starts(starts, tmp_path / "starts.parquet")
+        assert aope.load_starts(tmp_path / "starts.parquet").exact
+        if starts is alike:
+            assert not aope.load_starts(tmp_path / "starts.parquet", exact=False).exact
+    with pytest.raises(
+        aope.InvalidFile, match="weighs start states by its column `weight`, and an i.i.d. sample weighs every row"
+    ):
+        aope.load_starts(tmp_path / "starts.parquet", exact=False)
 
 
 def test_numbered_columns_and_list_columns_are_the_same(tmp_path):

@@ -273,8 +273,8 @@ REFUSED_STARTS: dict[str, tuple[Callable[[], StartStates], str]] = {
     "no states": (lambda: StartStates(np.zeros((0, 2))), "`start states` must have at least one row. Got none."),
     "nan": (lambda: StartStates([[0.0], [NAN]]), "`start states` has 1 NaN or infinite entry, first in row 1."),
     "weights of a sample": (
-        lambda: StartStates([0.0, 1.0], weights=[0.5, 0.5], exact=False),
-        "`weights` need `exact=True`: an i.i.d. sample of start states weighs every row alike.",
+        lambda: StartStates([0.0, 1.0], weights=[0.25, 0.75], exact=False),
+        "`weights` that differ need `exact=True`: an i.i.d. sample of start states weighs every row alike.",
     ),
     "negative weight": (lambda: StartStates([0.0, 1.0], weights=[2, -1]), "`weights` must not be negative"),
     "no weight": (lambda: StartStates([0.0, 1.0], weights=[0, 0]), "must not all be zero."),

@@ -40,7 +40,7 @@ from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import probability_level
 from .companions import crossed_of
 from .cross_fitted import CrossFittedInterval
-from .decision import Judgment
+from .decision import Judgment, Ruling
 from .ends import ends_of, single_threaded
 from .evaluation import Evaluation, evaluate
 from .first_answer import first_answers, names_a_class, only_statistic
@@ -206,6 +206,22 @@ class Comparison(Shown, Drawn):
                 judgment = flipped.get(each.judgment, each.judgment)
                 return Difference(first, second, -each.upper, -each.lower, each.paired, judgment)
         raise InvalidInput(f"`first` and `second` must be two of {[each.name for each in self.contenders]}.")
+
+    def decide(self, best: str) -> Ruling:
+        """Whether this policy is better than each of the others: SUPPORTED, REFUTED, UNDECIDED, or why nothing is decided.
+
+        Parameters
+        ----------
+        best : str
+            The name of the policy of the claim.
+
+        Returns
+        -------
+        Ruling
+        """
+        from .best import better_than_each
+
+        return better_than_each(self, best)
 
     @property
     def unbeaten(self) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ class Look:
     seconds : float
     label : str
         The name of the batch, if it was given one.
+    doubted : bool
+        Whether the rows so far speak against the class, or its norm bound.
     """
 
     count: int
@@ -45,6 +47,7 @@ class Look:
     status: Status
     seconds: float
     label: str = ""
+    doubted: bool = False
 
     def __repr__(self) -> str:
         return f"Look({self.count} rows, {ends_text(self.lower, self.upper)}, {self.status.name})"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..classes.features import FeatureMap
@@ -154,7 +155,7 @@ class Monitor(Shown, Drawn):
         before = self._looks[-1] if self._looks else None
         lower, upper, status = running_ends(before, interval)
         now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
-        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label)
+        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label, interval.doubted)
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 
@@ -202,7 +203,7 @@ class Monitor(Shown, Drawn):
             "diag_gram": sums.diag_gram,
             "kernel_error": np.array(sums.kernel_error),
             "looks": np.array([(look.count, *look.now, look.lower, look.upper, look.seconds) for look in self._looks]),
-            "words": np.array([(look.status_now.name, look.status.name, look.label) for look in self._looks]),
+            "words": words_of(self._looks),
         }
         for index, columns in enumerate(zip(self._taken.here, self._taken.after, strict=True)):
             arrays[f"here_{index}"], arrays[f"after_{index}"] = columns
@@ -312,12 +313,21 @@ def read_history(path: str | os.PathLike[str]) -> tuple[Look, ...]:
         raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
 
 
+DOUBT = "doubted"
+"""In the state of a monitor, beside a look whose rows speak against the class."""
+
+
+def words_of(looks: Sequence[Look]) -> NDArray[np.str_]:
+    """Status, label and doubt of looks, for a state."""
+    return np.array([(look.status_now.name, look.status.name, look.label, DOUBT if look.doubted else "") for look in looks])
+
+
 def looks_from(arrays: dict[str, Any]) -> tuple[Look, ...]:
     """The looks of a saved state."""
     rows = zip(arrays["looks"].tolist(), arrays["words"].tolist(), strict=True)
     return tuple(
-        Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label)
-        for (count, low, high, lower, upper, seconds), (now, status, label) in rows
+        Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label, DOUBT in doubt)
+        for (count, low, high, lower, upper, seconds), (now, status, label, *doubt) in rows  # states of before say no doubt
     )
 
 

@@ -35,7 +35,7 @@ from ..statistics.streaming import batch_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
 from .looks import Decision, Look, MonitorReport, first_decision, running_ends
-from .monitor import joined_rows, looks_from, refuse_growing
+from .monitor import joined_rows, looks_from, refuse_growing, words_of
 from .stream_pass import Leverage, box_moments
 from .streamed import refuse_unstreamed
 from .streamed_rows import StreamedRows, streamed_interval
@@ -141,7 +141,7 @@ class StreamMonitor(Shown, Drawn):
         before = self._looks[-1] if self._looks else None
         lower, upper, status = running_ends(before, interval)
         now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
-        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label)
+        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label, interval.doubted)
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 
@@ -208,7 +208,7 @@ class StreamMonitor(Shown, Drawn):
         self._taken.sums.keep(shelf.within("sums"))
         shelf.put("largest", self._taken.largest)
         shelf.put("looks", np.array([(look.count, *look.now, look.lower, look.upper, look.seconds) for look in self._looks]))
-        shelf.put("words", np.array([(look.status_now.name, look.status.name, look.label) for look in self._looks]))
+        shelf.put("words", words_of(self._looks))
         shelf.put("agreed", np.array(self._agreed(self._taken.first)))
         shelf.put("sha256", np.array(shelf.sha256))
         save_arrays(path, shelf.arrays)

@@ -36,7 +36,9 @@ COMMANDS = {
     ),
     "compare": (
         "comparing",
-        "Compare several policies on one log: all intervals and differences at one confidence, the logged policy among them.",
+        "Compare several policies on one log: all intervals and differences at one confidence, the logged policy among them.\n\n"
+        "Exit codes: as of bound, for the worst of the intervals. With --best: 0 supported; 3 refuted; 4 undecided; 5 not "
+        "decided, since a class is doubted or refuted.",
     ),
     "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
     "coverage": (

@@ -282,9 +282,10 @@ def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: P
         intervals[0].save(certificate)
         of = "" if answer_of(intervals[0]) is intervals[0] else " (of the class; the first line's interval is no part of it)"
         note(f"Certificate: {certificate}{of}")
-    if not all(interval.check() for interval in intervals):
-        return DOUBTED  # what cannot be proved again decides nothing
-    return exit_code(intervals) if ruling is None else decision_code(ruling)
+    proved = all(interval.check() for interval in intervals)
+    if ruling is not None:
+        return decision_code(ruling, proved)
+    return exit_code(intervals) if proved else DOUBTED
 
 
 def _misfit_norms(interval: Interval, threshold: float | None) -> MisfitNorms | None:

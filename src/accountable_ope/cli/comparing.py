@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from ..bounds.comparing import Comparison, NamedPolicy
 from ..bounds.comparing import compare as compare_policies
+from ..bounds.decision import Ruling
 from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import BET
 from ..errors import InvalidInput
@@ -25,6 +26,7 @@ from ..report.contest import comparison_document
 from ..report.document import columns_document
 from ..validation import number
 from .choosing import numbered, recipe_for, unnamed
+from .deciding import DECISION, decision_code
 from .exits import INCONSISTENT, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
 from .options import (
@@ -38,6 +40,7 @@ from .options import (
     module_file,
 )
 from .output import EXIT_CODES, PlotOptions, console, print_json, progress, within_stage
+from .saying import print_ruling
 from .text import number_text, print_columns, print_recipe, status_text, titled_table
 
 COLUMNS = "the columns"
@@ -63,6 +66,17 @@ class ContestOptions:
     """Column of the files to leave out, repeatable."""
     no_logged_policy: bool = False
     """Leave out the policy that logged the data; the others share its part of delta."""
+    best: Annotated[str | None, Parameter(group=DECISION)] = None
+    """Decide whether this --policy is better than each other. Exit code 0: supported; 3: refuted; 4: undecided; 5: neither."""
+
+    def check(self) -> None:
+        """Refuse what names no policies, or compares one with nothing."""
+        if len(set(self.policy)) < len(self.policy):
+            raise InvalidInput(f"--policy must name different policies. Got {' '.join(self.policy)}.")
+        if self.best is not None and self.best not in (self.policy or (COLUMNS,)):
+            raise InvalidInput(f"--best must name one of the policies of --policy. Got {self.best!r}.")
+        if self.best is not None and self.no_logged_policy and len(self.policy) < 2:
+            raise InvalidInput("--best with --no-logged-policy needs more than one --policy: there is nothing to compare with.")
 
     def each(self) -> list[ProblemOptions]:
         """The problem of every policy."""
@@ -93,8 +107,7 @@ def compare(
     output: PlotOptions = PlotOptions(),
 ) -> int:
     """A row per policy, the logged one last, and the difference of every two."""
-    if len(set(contest.policy)) < len(contest.policy):
-        raise InvalidInput(f"--policy must name different policies. Got {' '.join(contest.policy)}.")
+    contest.check()
     numbers: list[int | None] = (
         list(range(1, len(contest.policy) + 1)) if len(contest.policy) > 1 else [None]
     )  # of the files of choices
@@ -132,17 +145,18 @@ def compare(
         )
         phase("what one would bet on")
         bets = found.bets
+        ruling = None if contest.best is None else found.decide(contest.best)
     columns = _columns(read, policies)
     if output.as_json:
-        print_json("compare", comparison_document(found) | columns_document(columns))
+        print_json("compare", comparison_document(found, ruling) | columns_document(columns))
     else:
-        print_comparison(console(), found, bets)
+        print_comparison(console(), found, bets, ruling)
         for name, recipe in zip((each.name for each in policies), found.recipes, strict=False):
             console().print(f"\nFor {name}:", markup=False, highlight=False)
             print_recipe(console(), recipe, None)
         print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
-    return comparison_code(found)
+    return comparison_code(found) if ruling is None else decision_code(ruling, proved(found))
 
 
 def _columns(read: Sequence[Inputs], policies: Sequence[NamedPolicy]) -> list[FileColumns]:
@@ -168,9 +182,15 @@ def comparison_code(found: Comparison) -> int:
     return VACUOUS if statuses == {Status.VACUOUS} else 0
 
 
-def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statement] = ()) -> None:
-    """The verdict, a row per policy, what one would bet on, a row per difference, and what holds at once."""
+def proved(found: Comparison) -> bool:
+    """Whether every interval can be proved again."""
+    return all(isinstance(each.found, LoggedValue) or each.found.check() for each in found.contenders)
+
+
+def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statement] = (), ruling: Ruling | None = None) -> None:
+    """The verdict, the decision, a row per policy, what one would bet on, a row per difference, and what holds at once."""
     terminal.print(found.verdict, style="bold", markup=False, highlight=False)
+    print_ruling(terminal, ruling)
     terminal.print()
     table = titled_table(f"Values, {confidence(found.delta)} confidence together", gap=2)
     for name in ("policy", "value", "guarantee", "status"):

@@ -53,6 +53,6 @@ class DecisionOptions:
         return interval.better_than_logged() if self.better_than_logged else None
 
 
-def decision_code(ruling: Ruling) -> int:
-    """The exit code of a decision."""
-    return JUDGED[ruling.judgment]
+def decision_code(ruling: Ruling, proved: bool) -> int:
+    """The exit code of a decision; proved: whether its intervals can be proved again. Those that cannot decide nothing."""
+    return JUDGED[ruling.judgment] if proved else NO_DECISION

@@ -70,7 +70,7 @@ def diagnose(
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     if stream:
         options = (problem, declared, choice)
-        check_streamed_estimate(q, options)
+        check_streamed_estimate(q, options, ["--better-than-logged"] if decision.better_than_logged else [])
         assert q is not None
         with progress(output.as_json) as phase:
             streamed = stream_estimate(data, q, options, radius, phase("kernel statistic"), resume)
@@ -122,7 +122,7 @@ def _show(diagnosis: Diagnosis, said: Said, read: _Read, output: PlotOptions, ru
         print_recipe(console(), diagnosis.interval.recipe, None)
         print_columns(console(), read.columns)
     output.draw(lambda: witness_figure(diagnosis))
-    return 0 if ruling is None else decision_code(ruling)
+    return 0 if ruling is None else decision_code(ruling, diagnosis.interval.check())
 
 
 def correct(

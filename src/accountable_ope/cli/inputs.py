@@ -124,7 +124,7 @@ def _read_minari(name: str, options: ProblemOptions) -> TransitionFile:
 
 def read_starts(path: Path, options: ProblemOptions, naming: Naming | None, estimate: bool = False) -> StartFile:
     """A file of start states; the policy from its columns unless it is named. naming: of the log; None: words are refused."""
-    exact, policy = not options.sampled_starts, options.policy is None
+    exact, policy = False if options.sampled_starts else None, options.policy is None
     return read_start_file(path, exact, options.ignore_column, options.columns, policy=policy, estimate=estimate, naming=naming)
 
 

@@ -24,9 +24,10 @@ from ..problem.statements import Status
 from ..radii.doubts import shown_status
 from ..report.document import columns_document
 from ..report.monitor_plot import monitor_figure
-from ..report.watching import doubted, judgment, monitor_document, monitor_sentence
+from ..report.watching import judgment, monitor_document, monitor_sentence
 from ..validation import number
 from .deciding import JUDGED
+from .exits import NO_DECISION
 from .inputs import columns_of, read_log, read_policy, read_starts
 from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
 from .output import EXIT_CODES, PlotOptions, console, print_json
@@ -110,8 +111,9 @@ def monitor(
         print_columns(console(), columns)
     output.draw(lambda: monitor_figure(opened.history, threshold=threshold))
     if threshold is not None:
-        return JUDGED[judgment(opened.history, report, threshold)]
-    return EXIT_CODES[shown_status(opened.history[-1].status, doubted=doubted(report))]
+        proved = report is None or report.interval.check()
+        return JUDGED[judgment(opened.history, threshold)] if proved else NO_DECISION
+    return EXIT_CODES[shown_status(opened.history[-1].status, doubted=opened.history[-1].doubted)]
 
 
 def _refuse_copies(labels: Sequence[str]) -> None:
@@ -140,8 +142,11 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
     """What is certain about the threshold, and since when."""
     decision = first_decision(looks, threshold)
     if decision is not None:
-        side = ">=" if decision.at_least else "<"
-        return f"value {side} {threshold:g}: certain since update {decision.update}, after {decision.look.count:,} rows."
+        side, unsure = (
+            ">=" if decision.at_least else "<",
+            ", if the class contains Q, which is doubted" if looks[-1].doubted else "",
+        )
+        return f"value {side} {threshold:g}: certain since update {decision.update}, after {decision.look.count:,} rows{unsure}."
     if looks[-1].status is Status.INCONSISTENT:
         return f"value >= {threshold:g}: undecided, and nothing decided before stands: the class was refuted."
     return f"value >= {threshold:g}: undecided after {looks[-1].count:,} rows."
@@ -150,7 +155,7 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
 def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | None, left_out: Sequence[str]) -> None:
     """One row per look, then what was decided and what was assumed."""
     terminal, looks = console(), monitor.history
-    terminal.print(monitor_sentence(monitor, report), style="bold", markup=False)
+    terminal.print(monitor_sentence(monitor), style="bold", markup=False)
     terminal.print()
     title = f"Value, {100 * (1 - monitor.delta):g}% confidence at all times together ({monitor.radius})"
     table = titled_table(title)

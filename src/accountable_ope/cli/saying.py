@@ -57,9 +57,7 @@ def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> No
         console.print(said.verdict.second_line, markup=False, highlight=False)
     if said.verdict.wanted is not None:
         console.print(said.verdict.wanted.text, markup=False, highlight=False)
-    if said.ruling is not None:
-        color = COLORS.get(said.ruling.judgment, "yellow")
-        console.print(f"\nDecision: {said.ruling}", style=color, markup=False, highlight=False)
+    print_ruling(console, said.ruling)
     print_doubts(console, doubts)
     console.print()
     leading = said.verdict.leading
@@ -70,6 +68,13 @@ def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> No
         console.print("What follows is of the class that was chosen, which the first line does not rest on.\n", highlight=False)
     if said.explained:
         print_breakdown(console, said.breakdown)
+
+
+def print_ruling(console: Console, ruling: Ruling | None) -> None:
+    """The decision that was asked for, if one was."""
+    if ruling is not None:
+        color = COLORS.get(ruling.judgment, "yellow")
+        console.print(f"\nDecision: {ruling}", style=color, markup=False, highlight=False)
 
 
 def print_breakdown(console: Console, breakdown: Breakdown | None) -> None:

@@ -102,7 +102,7 @@ def sensitivity(
         print_sensitivity(terminal, curves, least, flips, rows)
         print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))
-    return exit_code([made.baseline]) if ruling is None else decision_code(ruling)
+    return exit_code([made.baseline]) if ruling is None else decision_code(ruling, made.baseline.check())
 
 
 def print_sensitivity(

@@ -198,14 +198,16 @@ class StreamedEstimate:
         return [with_tested_rows(self.scan.columns, self.diagnosis.interval)]
 
 
-def check_streamed_estimate(q: str | None, options: tuple[ProblemOptions, Declarations, ClassOptions]) -> None:
-    """Refuse what needs all rows at once, before any work."""
+def check_streamed_estimate(
+    q: str | None, options: tuple[ProblemOptions, Declarations, ClassOptions], others: Sequence[str]
+) -> None:
+    """Refuse what needs all rows at once, before any work; others: as of `check_streamed`."""
     if q is None:
         raise InvalidInput(
             "--stream needs --q module:function or model.onnx: an estimate in columns of the files is of all rows at once. What "
             "can be read in parts: a function of states and actions, at every row."
         )
-    check_streamed(*options, [])
+    check_streamed(*options, others)
 
 
 def stream_estimate(

@@ -196,7 +196,7 @@ class Coding:
 
     def _like_the_log(self, found: list[Place], log: Sequence[Place]) -> list[Place]:
         """The same columns with the words of the log."""
-        if not any(place.words for place in (*found, *log)):
+        if not any(place.words for place in (*found, *log)) or self._is_coded(found, log):
             return found
         if len(found) != len(log):
             own, others = (listed([place.name for place in each]) for each in (found, log))
@@ -208,6 +208,13 @@ class Coding:
                     f"{self.table.name}: column `{place.name}` holds {held}, and `{wanted.name}` of the log {other}."
                 )
         return [Place(place.name, wanted.words) for place, wanted in zip(found, log, strict=True)]
+
+    def _is_coded(self, found: Sequence[Place], log: Sequence[Place]) -> bool:
+        """Whether zeros and ones stand there already, side by side in one column, as `save_starts` writes them."""
+        if len(found) != 1 or found[0].words is not None:
+            return False
+        width = sum(1 if place.words is None else len(place.words) for place in log)
+        return width > 1 and getattr(self.table.entries(found[0].name).type, "list_size", None) == width
 
     def _found_labels(self, rules: WordRules) -> tuple[Any, ...]:
         """The labels of the actions, in the order of their indices; nothing where actions are indices or vectors already."""

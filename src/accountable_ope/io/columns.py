@@ -18,6 +18,8 @@ from ..validation import plural
 
 LEFT_OUT = "rows_left_out"
 """In the metadata of a file: how many rows had no next state and are not in it."""
+SAMPLE = "accountable_ope.start_sample"
+"""In the metadata of a file: that its start states are an i.i.d. sample, and not the distribution itself."""
 
 AT_STATE = "target_probability"
 AT_NEXT = "next_target_probability"

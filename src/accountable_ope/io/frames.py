@@ -138,7 +138,7 @@ def starts_from_dataframe(
     naming: Naming,
     state: str | Sequence[str] | None = None,
     weight: str | None = None,
-    exact: bool = True,
+    exact: bool | None = None,
     ignore: str | Sequence[str] = (),
 ) -> StartStates:
     """The start states of a data frame, in the columns of a log.
@@ -153,8 +153,9 @@ def starts_from_dataframe(
         The columns of the state, in the order of the log. By default those of the same names as in the log.
     weight : str
         Probabilities up to a factor.
-    exact : bool
-        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    exact : bool, optional
+        False: the rows are an i.i.d. sample of the start distribution, such as the first rows of patients who came by chance,
+        which `save_starts` writes into a file. Else they are the distribution itself.
     ignore : sequence of str
         Columns that are treated as if they were not there.
 
@@ -176,12 +177,7 @@ def starts_from_dataframe(
     >>> aope.starts_from_dataframe(pd.DataFrame({"ward": ["surgery"]}), naming=data.naming).states
     array([[0., 1.]])
     """
-    from .words import places
-
     source = _source(frame)
-    names = [place.name for place in places(naming)]
-    if state is None and names and all(name in source.names for name in names):
-        state = names
     given = {"state": state, "weight": weight}
     columns = {base: each for base, each in given.items() if each is not None}
     _refuse_missing(source.names, columns)

@@ -14,7 +14,7 @@ from ..problem.policy import TabulatedPolicy
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
-from .columns import AT_NEXT, AT_STATE, LEFT_OUT
+from .columns import AT_NEXT, AT_STATE, LEFT_OUT, SAMPLE
 from .files import whole_file
 from .names import NAMING, written_naming
 from .reading import StartFile as StartFile
@@ -85,7 +85,7 @@ def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: Tabul
     Parameters
     ----------
     starts : StartStates
-        Weights are written only where they are an exact distribution.
+        Weights are written where they are an exact distribution; that they are a sample is written too, and read again.
     path : path
     policy : TabulatedPolicy, optional
         Its probabilities at the start states are written too.
@@ -111,7 +111,7 @@ def save_starts(starts: StartStates, path: str | os.PathLike[str], policy: Tabul
         columns.append(("weight", starts.weights))
     if policy is not None:
         columns.append((AT_STATE, _probabilities(policy, starts.states)))
-    _write(columns, path)
+    _write(columns, path, {} if starts.exact else {SAMPLE: "true"})
 
 
 def _probabilities(policy: TabulatedPolicy, states: FloatArray) -> FloatArray:

@@ -55,6 +55,7 @@ from .columns import (
 from .following import Following, order_finding
 from .sources import CsvSource, Source, open_source
 from .table import Table
+from .words import places
 
 
 @checked
@@ -390,7 +391,7 @@ def one_hot(actions: IntArray, count: int) -> FloatArray:
 @checked
 def load_starts(
     path: str | os.PathLike[str],
-    exact: bool = True,
+    exact: bool | None = None,
     ignore: str | Sequence[str] = (),
     columns: ColumnNames | None = None,
     naming: Naming | None = None,
@@ -401,8 +402,9 @@ def load_starts(
     ----------
     path : path
         A file with the column `state` and, where they differ, `weight`.
-    exact : bool
-        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    exact : bool, optional
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it. None: a sample where
+        `save_starts` wrote that they are one, else the distribution itself.
     ignore : sequence of str
         Columns that are treated as if they were not there.
     columns : mapping, optional
@@ -427,7 +429,7 @@ def load_starts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "starts.parquet"
     ...     save_starts(StartStates([[0.0], [1.0]], exact=False), path)
-    ...     load_starts(path, exact=False)
+    ...     load_starts(path)
     StartStates(2 rows, i.i.d. sample)
     """
     return read_start_file(path, exact, ignore, columns, policy=False, estimate=False, naming=naming).starts
@@ -436,7 +438,7 @@ def load_starts(
 @checked
 def read_start_file(
     path: str | os.PathLike[str],
-    exact: bool = True,
+    exact: bool | None = None,
     ignore: str | Sequence[str] = (),
     columns: ColumnNames | None = None,
     *,
@@ -449,8 +451,9 @@ def read_start_file(
     Parameters
     ----------
     path : path
-    exact : bool
-        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it.
+    exact : bool, optional
+        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it. None: a sample where
+        `save_starts` wrote that they are one, else the distribution itself.
     ignore : sequence of str
         Columns that are treated as if they were not there.
     columns : mapping, optional
@@ -488,7 +491,7 @@ def read_start_file(
 
 def read_starts(
     source: Source,
-    exact: bool,
+    exact: bool | None,
     ignore: str | Sequence[str],
     columns: ColumnNames | None,
     *,
@@ -496,11 +499,20 @@ def read_starts(
     estimate: bool,
     naming: Naming | None,
 ) -> StartFile:
-    """As `read_start_file`, from any source of columns."""
+    """As `read_start_file`, from any source of columns; those of the state may have the names that they have in the log."""
+    named = [] if naming is None else [place.name for place in places(naming)]
+    if named and "state" not in (columns or {}) and set(named) <= set(source.names):
+        columns = {**(columns or {}), "state": named}
     table = Table(source, STARTS, wanted_columns(STARTS, policy, estimate), ignore, columns)
     coding = Coding(table, NO_WORDS if naming is None else WordRules(like=naming))
+    weights = table.optional("weight")
+    if exact is False and weights is not None and (weights != weights[:1]).any():
+        raise InvalidFile(
+            f"{table.name} weighs start states by its column {table.called('weight')}, and an i.i.d. sample weighs every row "
+            "alike: they are the distribution itself, or the column is to be left out."
+        )
     try:
-        starts = StartStates(coding.states(), table.optional("weight"), exact)
+        starts = StartStates(coding.states(), weights, not table.is_sample if exact is None else exact)
     except InvalidFile:
         raise  # names the file already
     except InvalidInput as error:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidFile
 from ..problem.naming import UNNAMED, Naming
 from ..validation import BoolArray, FloatArray, plural
-from .columns import LEFT_OUT, ColumnNames, FileColumns, did_you_mean, layout, listed
+from .columns import LEFT_OUT, SAMPLE, ColumnNames, FileColumns, did_you_mean, layout, listed
 from .names import NAMING, read_naming
 from .sources import Source, unreadable
 from .words import advice
@@ -70,6 +70,11 @@ class Table:
         if not said.isdecimal():
             raise InvalidFile(f"{self.name} says in its metadata that {said!r} rows were left out, which is no number.")
         return int(said)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether start states were saved as an i.i.d. sample."""
+        return SAMPLE.encode() in (self._table.schema.metadata or {})
 
     @property
     def saved_naming(self) -> Naming:

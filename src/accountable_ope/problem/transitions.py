@@ -340,7 +340,7 @@ class StartStates:
     Raises
     ------
     InvalidInput
-        Where there are no rows, or weights are negative, all zero, or given to a sample.
+        Where there are no rows, or weights are negative, all zero, or differ in a sample.
 
     Examples
     --------
@@ -362,10 +362,12 @@ class StartStates:
         s = matrix(states, "start states")
         if len(s) == 0:
             raise InvalidInput("`start states` must have at least one row. Got none.")
-        if weights is not None and not exact:
-            raise InvalidInput("`weights` need `exact=True`: an i.i.d. sample of start states weighs every row alike.")
         w = np.full(len(s), 1 / len(s)) if weights is None else vector(weights, "weights")
         same_rows(len(s), w, "weights", "start states")
+        if not exact and (w != w[0]).any():
+            raise InvalidInput(
+                "`weights` that differ need `exact=True`: an i.i.d. sample of start states weighs every row alike."
+            )
         if (w < 0).any() or w.max() <= 0:
             where = f" Row {int(np.argmin(w))} has {w.min():g}." if (w < 0).any() else " All are."
             raise InvalidInput(f"`weights` must not be negative and must not all be zero.{where}")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from ..bounds.comparing import Comparison, Contender, Difference
+from ..bounds.decision import Ruling
 from ..bounds.logging_policy import LoggedValue
 from ..problem.statements import texts
 from .companions import cross_fitted_document
 from .document import Document, finite_or_none, recipe_document
+from .verdict import ruling_document
 
 
-def comparison_document(found: Comparison) -> Document:
-    """What `aope compare --json` prints."""
+def comparison_document(found: Comparison, ruling: Ruling | None = None) -> Document:
+    """What `aope compare --json` prints; ruling: on the claim that was to be decided."""
     return {
         "verdict": {"sentence": found.verdict, "unbeaten": list(found.unbeaten)},
+        **({} if ruling is None else {"decision": ruling_document(ruling)}),
         "delta": found.delta,
         "delta_each": found.share,
         "policies": [_contender(each) for each in found.contenders],

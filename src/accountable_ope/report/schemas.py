@@ -145,7 +145,7 @@ PARTS: dict[str, Shape] = {
     }),
     "look": record({
         "rows": COUNT, "lower_now": END, "upper_now": END, **_ENDS, "status_now": STATUS, "status": STATUS, "seconds": NUMBER,
-        "batch": TEXT,
+        "batch": TEXT, "doubted": FLAG,
     }),
 }  # fmt: skip
 """Shapes that have a name."""
@@ -195,7 +195,7 @@ DOCUMENTS: dict[str, Shape] = {
             })),
             "statements": many(TEXT),
         },
-        _FILES,
+        {**_FILES, "decision": ref("decision")},
     ),
     "diagnose": record(
         {

@@ -26,16 +26,11 @@ class Watched(Protocol):
     planned: int
 
 
-def doubted(report: MonitorReport | None) -> bool:
-    """Whether the class is doubted by the rows so far; without new rows it was not asked."""
-    return report is not None and report.interval.doubted
-
-
-def judgment(looks: Sequence[Look], report: MonitorReport | None, threshold: float) -> Judgment:
+def judgment(looks: Sequence[Look], threshold: float) -> Judgment:
     """What is certain about the claim "value >= threshold", at all times together."""
     if looks[-1].status is Status.INCONSISTENT:
         return Judgment.INCONSISTENT
-    if doubted(report):
+    if looks[-1].doubted:
         return Judgment.DOUBTED
     decision = first_decision(looks, threshold)
     if decision is None:
@@ -43,12 +38,12 @@ def judgment(looks: Sequence[Look], report: MonitorReport | None, threshold: flo
     return Judgment.SUPPORTED if decision.at_least else Judgment.REFUTED
 
 
-def monitor_sentence(monitor: Watched, report: MonitorReport | None = None) -> str:
+def monitor_sentence(monitor: Watched) -> str:
     """What to read if nothing else is read."""
     if not monitor.history:
         return "The monitor has seen no rows yet."
     last = monitor.history[-1]
-    return running_sentence(last.lower, last.upper, last.status, monitor.delta, doubted=doubted(report))
+    return running_sentence(last.lower, last.upper, last.status, monitor.delta, doubted=last.doubted)
 
 
 def running_sentence(lower: float, upper: float, status: Status, delta: float, *, doubted: bool) -> str:
@@ -73,8 +68,8 @@ def monitor_document(monitor: Watched, report: MonitorReport | None = None, thre
         "delta": monitor.delta,
         "planned": monitor.planned,
         "rows": len(monitor),
-        "verdict": {"sentence": monitor_sentence(monitor, report)},
-        "judgment": None if threshold is None else judgment(looks, report, threshold).name,
+        "verdict": {"sentence": monitor_sentence(monitor)},
+        "judgment": None if threshold is None else judgment(looks, threshold).name,
         "status": looks[-1].status.name if looks else None,
         "decision": None if decision is None else _decision(decision),
         "looks": [_look(look) for look in looks],
@@ -84,7 +79,7 @@ def monitor_document(monitor: Watched, report: MonitorReport | None = None, thre
 
 def update_document(report: MonitorReport) -> Document:
     """What one update says."""
-    sentence = running_sentence(report.lower, report.upper, report.status, report.delta, doubted=doubted(report))
+    sentence = running_sentence(report.lower, report.upper, report.status, report.delta, doubted=report.interval.doubted)
     return {
         "verdict": {"sentence": sentence},
         "rows": report.count,
@@ -116,4 +111,5 @@ def _look(look: Look) -> Document:
         "status": look.status.name,
         "seconds": look.seconds,
         "batch": look.label,
+        "doubted": look.doubted,
     }

@@ -1,0 +1,50 @@
+"""The decision of a comparison: is one policy better than each of the others?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInput
+from ..io.display import ends_text
+from ..problem.statements import remark
+from .decision import Judgment, Ruling
+
+if TYPE_CHECKING:
+    from .comparing import Comparison
+
+ORDER = (Judgment.REFUTED, Judgment.INCONSISTENT, Judgment.DOUBTED, Judgment.UNDECIDED)
+"""One policy that is proved to be as good refutes the claim, whatever is open about the others; else the worst pair decides."""
+
+
+def better_than_each(found: Comparison, name: str) -> Ruling:
+    """The claim that this policy is better than every other one of the comparison, at its delta: all differences hold at once."""
+    names = [each.name for each in found.contenders]
+    if name not in names:
+        raise InvalidInput(f"`best` must be one of {names}. Got {name!r}.")
+    others = [other for other in names if other != name]
+    if not others:
+        why = " ".join(each.text for each in found.missing)
+        raise InvalidInput(f"There is no other policy here that {name!r} could be better than. {why}".rstrip())
+    pairs = [found.difference(name, other) for other in others]
+    judgment = _worst([each.judgment for each in pairs])
+    by_ends = _worst([_by_ends(each.lower, each.upper) for each in pairs])
+    claim = f"value of {name} > that of {' and '.join(others) if len(others) < 3 else 'each other policy'}"
+    gains = ", ".join(
+        f"{ends_text(each.lower, each.upper)} over {other}" for each, other in zip(pairs, others, strict=True)
+    )  # ends that are NaN are those of no interval
+    as_far_as = f"DOUBTED: {claim}. {judgment.value} By the ends of the differences, {gains}: {by_ends.name}."
+    text = f"{judgment.name}: {claim}, as the differences are {gains}. {judgment.value}"
+    named = remark("decision", as_far_as if judgment is Judgment.DOUBTED else text, ("best", name))
+    return Ruling(judgment, claim, found.delta, by_ends, named)
+
+
+def _worst(judgments: Sequence[Judgment]) -> Judgment:
+    return next((each for each in ORDER if each in judgments), Judgment.SUPPORTED)
+
+
+def _by_ends(lower: float, upper: float) -> Judgment:
+    """What a difference says whatever is doubted; ends that are NaN say nothing."""
+    if lower > 0:
+        return Judgment.SUPPORTED
+    return Judgment.REFUTED if upper <= 0 else Judgment.UNDECIDED
