@@ -43,7 +43,7 @@ ONLY: dict[str, set[str]] = {
     "adapters": {"errors", "lazy", "validation", "arguments", "problem"},
     "runner": {"errors", "lazy", "validation", "arguments", "io"},
     "environments": {"errors", "lazy", "validation", "arguments", "problem", "classes"},
-    "baselines": {"errors", "lazy", "validation", "arguments", "problem", "io"},
+    "baselines": {"errors", "lazy", "validation", "arguments", "problem", "io", "kernels", "classes"},
 }
 """Rooms that may use less than their place allows: mathematics that knows no data, data that know no mathematics."""
 

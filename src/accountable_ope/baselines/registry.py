@@ -1,0 +1,42 @@
+"""All contestants, by name."""
+
+from __future__ import annotations
+
+from ..arguments import checked
+from ..errors import InvalidInput
+from .contestant import Contestant
+from .importance_contestants import IMPORTANCE
+
+CONTESTANTS: tuple[Contestant, ...] = (*IMPORTANCE,)
+"""Every interval estimator of others, in the order in which they are shown."""
+
+
+@checked
+def contestant_named(name: str) -> Contestant:
+    """The contestant of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of those of `CONTESTANTS`.
+
+    Returns
+    -------
+    Contestant
+
+    Raises
+    ------
+    InvalidInput
+        Where there is none; names those that there are.
+
+    Examples
+    --------
+    >>> from accountable_ope.baselines import contestant_named
+    >>> contestant_named("per-decision betting").guarantee.value
+    'finite-sample'
+    """
+    found = next((contestant for contestant in CONTESTANTS if contestant.name == name), None)
+    if found is None:
+        known = ", ".join(contestant.name for contestant in CONTESTANTS)
+        raise InvalidInput(f"`name` must be one of {known}. Got {name!r}.")
+    return found
