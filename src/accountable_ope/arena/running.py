@@ -188,6 +188,7 @@ class Arena:
 
     def _rows(self, counts: dict[Cell, int], report: Report | None) -> tuple[Bout, ...]:
         delta = self.plan.delta
+        store = None if self.folder is None else Store(self.folder, Bout)
         rows = {} if self.folder is None else {row.key: row for row in read_bouts(self.folder, self.challenges)}
         meetings = []
         for log in range(max(counts.values(), default=0)):
@@ -196,7 +197,6 @@ class Arena:
                 if log < count and (challenge, n, log, contestant, delta) not in rows:
                     lacking.setdefault((challenge, n), []).append(contestant)
             meetings += [Meeting(challenge, n, log, tuple(names), delta) for (challenge, n), names in lacking.items()]
-        store = None if self.folder is None else Store(self.folder, Bout)
         rows.update({row.key: row for row in run_pieces(meetings, store, workers=self.workers, report=report)})
         return tuple(
             rows[challenge, n, log, contestant, delta]
