@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from ..problem.statements import Status
 
@@ -11,6 +12,14 @@ REFUSED = "REFUSED"
 
 Key = tuple[str, int, int, str, float]
 """(challenge, n, log, contestant, delta)."""
+
+
+class Judgment(Enum):
+    """What coverage says of one method on one problem at one size; the value is shown."""
+
+    KEPT = "keeps"
+    SHORT = "falls short"
+    REFUTED = "refuted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ..environments.planted import PlantedMDP
 from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian
 from ..laboratory.continuous import planted, regulator
-from ..laboratory.draws import Episodes, Greedy, Independent, Recorded
+from ..laboratory.draws import Episodes, Greedy, Recorded
 from ..laboratory.family import DataKind, Family
 from ..laboratory.finite import (
     adaptive,
@@ -127,7 +127,7 @@ def _greedy_logged() -> Challenge:
 
 
 def _sine_logged() -> Challenge:
-    text = "Contexts on a line, two arms pulled at random, probabilities recorded; rewards with the mean 0.5 + 0.4 sin(25 x + 2 arm)."
+    text = "Contexts on a line, two arms pulled at random, probabilities recorded; mean rewards 0.5 + 0.4 sin(25 x + 2 arm)."
     logger = DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), 2)
     found = _of_task(sine_bandit(), "best", "sine-bandit-logged", text, None, DataKind.IID)
     return _bandit(_recorded(replace(found, truth=replace(found.truth, cut_off=GRID)), logger))
@@ -275,9 +275,7 @@ def challenge_named(name: str) -> Challenge:
 def challenges_named(names: Sequence[str] | None = None) -> tuple[tuple[Challenge, ...], tuple[Skipped, ...]]:
     """The challenges of these names (or groups), each once, all by default; and those of them that cannot be met here."""
     groups = {group.name: group.challenges for group in GROUPS}
-    wanted = dict.fromkeys(
-        CHALLENGE_NAMES if names is None else [each for name in names for each in groups.get(name, (name,))]
-    )
+    wanted = dict.fromkeys(CHALLENGE_NAMES if names is None else [each for name in names for each in groups.get(name, (name,))])
     met, skipped = [], []
     for name in wanted:
         reason = lacks(*_MAKINGS[name].needs) if name in _MAKINGS else None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from statistics import fmean
 
 from ..laboratory.summary import DOUBT, clopper_pearson
 from ..problem.statements import Guarantee, Status
-from .bout import Bout
+from .bout import Bout, Judgment
 from .challenges import CHALLENGE_NAMES, GROUPS, Group, challenge_named
 from .entrants import ENTRANT_NAMES, entrant, rests_on_a_wrong_class
 from .own import is_own
@@ -18,14 +17,6 @@ from .own import is_own
 SHORT = 1e-3
 """A method falls short where so many misses had a smaller probability than this at a rate of delta: an honest one hardly ever
 does, in hundreds of cells. A finite-sample claim is refuted at the laboratory's 1e-6."""
-
-
-class Judgment(Enum):
-    """What coverage says of one method on one problem at one size; the value is shown."""
-
-    KEPT = "keeps"
-    SHORT = "falls short"
-    REFUTED = "refuted"
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,7 @@ def _without_a_norm(problem: Problem) -> Problem:
     return problem.assuming(replace(problem.assumptions, norm_bound=None))
 
 
-def _handed(
-    problem: Problem, found: Ends, method: str, delta: float, doubts: Sequence[Statement] = ()
-) -> BaselineInterval:
+def _handed(problem: Problem, found: Ends, method: str, delta: float, doubts: Sequence[Statement] = ()) -> BaselineInterval:
     """As everybody hands it back: ends that have crossed where no function fits, a doubt among what it rests on."""
     low, high = problem.ranges.value
     crossed = math.isnan(found.lower)

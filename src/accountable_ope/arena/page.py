@@ -9,8 +9,9 @@ from pathlib import Path
 from ..io.pages import around, fill, table
 from ..trust.tasks import Skipped
 from .advising import advice
+from .bout import Judgment
 from .challenges import CHALLENGE_NAMES, Group, challenge_named
-from .judging import Cell, Judgment, Ranking, Standing
+from .judging import Cell, Ranking, Standing
 
 BEGIN, END = "<!-- arena: begin -->", "<!-- arena: end -->"
 
@@ -34,8 +35,8 @@ def verdict(ranking: Ranking) -> str:
     won, decided = ranking.won
     if decided:
         parts.append(
-            f"Among methods without propensities that kept their promise wherever they were asked, ours is the narrowest in {won} "
-            f"of {decided} cells ({100 * won / decided:.0f}%)."
+            "Among methods without propensities that kept their promise wherever they were asked, ours is the narrowest in "
+            f"{won} of {decided} cells ({100 * won / decided:.0f}%)."
         )
     return " ".join(parts)
 
@@ -59,23 +60,29 @@ def markdown(ranking: Ranking, skipped: Sequence[Skipped] = ()) -> str:
     return "\n".join(parts)
 
 
-ADVICE = ("propensities", "a class that is trusted", "n", "proved at this n", "width", "promised for many rows", "width", "problems", "logs")
+STAR, DAGGER = " \\*", " †"
+ADVICE = (
+    "propensities", "a class that is trusted", "n", "proved at this n", "width", "promised for many rows", "width", "problems",
+    "logs",
+)  # fmt: skip
 ADVISED = (
-    "The narrowest on average of those that were asked about every problem of the situation and missed in none of them more often than "
-    "promised; a dash: nobody. The fewer logs, the easier that is: with ten logs a method that misses one time in four is hardly seen."
+    "The narrowest on average of those that were asked about every problem of the situation and missed in none of them more "
+    "often than promised; a dash: nobody. The fewer logs, the easier that is: with ten logs a method that misses one time in "
+    "four is hardly seen."
 )
 CAREERS = ("method", "claim", "needs", "cells kept", "kept", "width", "s", "silent", "logs")
 COUNTED = (
-    "Cells kept: of problem and n, those where it did not miss more often than promised; kept: the share of logs on which it did not "
-    "miss, with its 95% Clopper-Pearson interval, over whatever it was asked about, which is not the same for all."
+    "Cells kept: of problem and n, those where it did not miss more often than promised; kept: the share of logs on which it "
+    "did not miss, with its 95% Clopper-Pearson interval, over whatever it was asked about, which is not the same for all."
 )
 CELLS = ("problem", "n", "without propensities", "width", "among all", "width", "logs")
 NARROWEST = "Among those that keep their promise on that problem at that n; in bold where it is not ours."
 EXPLAINED = (
-    "Kept: the lowest share over n of logs on which it did not miss, with its 95% Clopper-Pearson interval and that n; in bold where so many "
-    "misses had a probability below 0.001 at the promised rate (*refuted*: below 1e-6, and it claims to hold at every n). Width: the mean "
-    "share of the range of values, where a log without an interval counts as the whole range. A star: promised for many rows only; a "
-    "dagger: it rests on a class that was told and is wrong. s: mean seconds of processor time at the largest n."
+    "Kept: the lowest share over n of logs on which it did not miss, with its 95% Clopper-Pearson interval and that n; in bold "
+    "where so many misses had a probability below 0.001 at the promised rate (*refuted*: below 1e-6, and it claims to hold at "
+    "every n). Width: the mean share of the range of values, where a log without an interval counts as the whole range; a dash: "
+    "every interval was that range. A star: promised for many rows only; a dagger: it rests on a class that was told and is "
+    "wrong. s: mean seconds of processor time at the largest n."
 )
 
 
@@ -90,7 +97,9 @@ def check_page(path: str | os.PathLike[str]) -> None:
 
 
 def _named(rows: Sequence[Standing]) -> str:
-    return ", ".join(f"{row.contestant} on `{row.challenge}` at n = {row.n:,} ({row.missed} misses of {row.logs})" for row in rows)
+    return ", ".join(
+        f"{row.contestant} on `{row.challenge}` at n = {row.n:,} ({row.missed} misses of {row.logs})" for row in rows
+    )
 
 
 def _advice_lines(ranking: Ranking) -> Iterator[list[str]]:
@@ -157,7 +166,7 @@ def _lines(rows: Sequence[Standing], sizes: Sequence[int]) -> Iterator[list[str]
     for challenge, contestant in dict.fromkeys((row.challenge, row.contestant) for row in rows):
         own = [row for row in rows if (row.challenge, row.contestant) == (challenge, contestant)]
         at = {row.n: row for row in own}
-        mark = f"{'' if own[0].guarantee != 'asymptotic' else ' \\*'}{' †' if own[0].false_premise else ''}"
+        mark = (STAR if own[0].guarantee == "asymptotic" else "") + (DAGGER if own[0].false_premise else "")
         logs = sorted({row.logs for row in own})
         yield [
             "" if challenge == before else f"`{challenge}`",

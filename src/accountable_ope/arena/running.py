@@ -157,7 +157,7 @@ class Arena:
                 raise InvalidInput(f"At least one `{name}` is needed. None can be run here.")
 
     def costs(self, report: Report | None = None) -> Costs:
-        """What a trial takes, by the first log of every cell; small logs first, since one that would take too long is left out."""
+        """What a trial takes, by the first log of every cell; small logs first: one that would take too long is left out."""
         cells = self._cells()
         costs = Costs()
         for n in sorted(set(self.plan.sizes)):
@@ -174,7 +174,7 @@ class Arena:
         The first logs of all problems come before the second ones, so that a run that was stopped has as many of each.
         """
         if self.plan.trials is not None:
-            return self._rows({cell: self.plan.trials for cell in self._cells()}, phase("trials"))
+            return self._rows(dict.fromkeys(self._cells(), self.plan.trials), phase("trials"))
         costs = self.costs(phase("the first log of each"))
         return self._rows({cell: costs.trials(cell) for cell in costs.seconds}, phase("trials"))
 
