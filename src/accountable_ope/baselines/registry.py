@@ -5,9 +5,13 @@ from __future__ import annotations
 from ..arguments import checked
 from ..errors import InvalidInput
 from .contestant import Contestant
+from .coin_dice import COIN_DICE
+from .double_reinforcement import DOUBLE_REINFORCEMENT
+from .fitted_q import LINEAR_FQE
 from .importance_contestants import IMPORTANCE
+from .lstdq import LSTDQ
 
-CONTESTANTS: tuple[Contestant, ...] = (*IMPORTANCE,)
+CONTESTANTS: tuple[Contestant, ...] = (*IMPORTANCE, LINEAR_FQE, LSTDQ, DOUBLE_REINFORCEMENT, COIN_DICE)
 """Every interval estimator of others, in the order in which they are shown."""
 
 
