@@ -60,12 +60,6 @@ def default(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInt
     return _handed(problem, bound_value(problem, delta=delta, options=ONE_THREAD), "default", delta)
 
 
-def weighed(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
-    """The same where the recorded probabilities may aim its weights."""
-    problem = replace(_without_a_norm(entry.problem), propensities=True)
-    return _handed(problem, bound_value(problem, delta=delta, options=ONE_THREAD), "default, propensities", delta)
-
-
 def radius(name: str) -> Interval:
     """One radius with the class that is told."""
 
@@ -128,14 +122,6 @@ OWN = (
         Guarantee.FINITE_SAMPLE,
         Needs(),
         default,
-    ),
-    Contestant(
-        f"{PREFIX}default, propensities",
-        "the same where recorded probabilities aim its weights",
-        SOURCE,
-        Guarantee.FINITE_SAMPLE,
-        Needs(propensities=True),
-        weighed,
     ),
     Contestant(f"{PREFIX}certified", "the class is told", SOURCE, Guarantee.FINITE_SAMPLE, _CLASS, radius("certified")),
     Contestant(f"{PREFIX}azuma", "the class is told; Theorem A", SOURCE, Guarantee.FINITE_SAMPLE, _CLASS, radius("azuma")),
