@@ -1,12 +1,14 @@
 """CoinDICE (Dai et al. 2020): the values of all reweighted logs that are near the log, in a chi-square ball.
 
-    C = { rho(w) : w >= 0, sum_i w_i = 1, D(w) <= xi / n },   D(w) = (1/n) sum_i (n w_i - 1)^2,   xi the 1 - delta quantile of chi^2_1,
+    C = { rho(w) : w >= 0, sum_i w_i = 1, D(w) <= xi / n },
+    D(w) = (1/n) sum_i (n w_i - 1)^2,   xi the 1 - delta quantile of chi^2_1,
 
-where rho(w) is the saddle value of the weighted Lagrangian E_w[ c0'theta + tau(x) (r - z'theta) ] over tau and theta. With tau and
-Q = phi'theta linear in the same features (one-hot ones: the tabular form) and without further penalties the saddle is that of the
-weighted equations, A(w) theta = b(w) and A(w)'alpha = c0, and rho(w) = c0'theta(w). Its derivative in w_i is that of the Lagrangian
-at the saddle, alpha'phi_i (r_i - z_i'theta). The ends are found by repeating: take the w of the ball that is best for this
-derivative, which has the closed form w_i = (1/n) (1 + (g_i - eta) / lambda)_+, and go towards it as far as the value improves.
+where rho(w) is the saddle value of the weighted Lagrangian E_w[ c0'theta + tau(x) (r - z'theta) ] over tau and theta. With tau
+and Q = phi'theta linear in the same features (one-hot ones: the tabular form) and without further penalties the saddle is that
+of the weighted equations, A(w) theta = b(w) and A(w)'alpha = c0, and rho(w) = c0'theta(w). Its derivative in w_i is that of the
+Lagrangian at the saddle, alpha'phi_i (r_i - z_i'theta). The ends are found by repeating: take the w of the ball that is best
+for this derivative, which has the closed form w_i = (1/n) (1 + (g_i - eta) / lambda)_+, and go towards it as far as the value
+improves.
 
 The interval is right in the limit of many rows. The authors' rows hold a start state each, weighed with them; here the start
 distribution is as the problem has it, and where it is sampled the ends move outwards by its standard error, in squares.
@@ -36,8 +38,8 @@ def coin_dice_interval(entry: Entry, delta: float, rng: np.random.Generator) -> 
     quantile = NormalDist().inv_cdf(1 - 0.5 * delta)
     center, theta, _ = weighted_value(system, np.ones(len(system)))
     ends = [extreme_value(system, quantile**2, sign) for sign in (-1.0, 1.0)]
-    of_starts = quantile**2 * system.start_variance(theta)
-    low, high = (center + math.copysign(math.sqrt((end - center) ** 2 + of_starts), s) for end, s in zip(ends, (-1, 1), strict=True))
+    of_starts = quantile * math.sqrt(system.start_variance(theta))
+    low, high = (center + sign * math.hypot(end - center, of_starts) for end, sign in zip(ends, (-1, 1), strict=True))
     return answered(
         entry.problem,
         (math.nan, math.nan) if unseen(system) else (low, high),
@@ -88,7 +90,7 @@ def heaviest_weights(slopes: FloatArray, quantile: float) -> FloatArray:
         return np.ones_like(slopes)
     weights = 1 + math.sqrt(quantile) * centered / size
     if weights.min() >= 0:
-        return weights
+        return np.asarray(weights)
     low, high = 0.0, size / math.sqrt(quantile)  # lambda: the larger, the nearer to 1
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)

@@ -1,8 +1,8 @@
 """A contestant: an interval estimator of others, what it has to know, and what it is handed.
 
-All of them are asked the same: with probability 1 - delta, where does the value of the target policy lie? It is the discounted value
-forever (until an episode ends, where episodes do) from the start states of the problem, in the units of the rewards, as in every
-other result. What a method takes or does not take stands in `Needs`, and is compared with an `Entry` in one place.
+All of them are asked the same: with probability 1 - delta, where does the value of the target policy lie? It is the discounted
+value forever (until an episode ends, where episodes do) from the start states of the problem, in the units of the rewards, as
+in every other result. What a method takes or does not take stands in `Needs`, and is compared with an `Entry` in one place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -47,10 +46,10 @@ class Needs:
         A declared bound of the norm of Q, a number.
     value_range : bool
         A range of values that is finite.
+    exact_policy : bool
+        A target policy whose expectations are sums, and not draws.
     table : bool
         All states and actions in a list: features that are one-hot.
-    extra : str or None
-        The extra that must be installed.
 
     Examples
     --------
@@ -67,8 +66,8 @@ class Needs:
     kernel: bool = False
     norm_bound: bool = False
     value_range: bool = False
+    exact_policy: bool = False
     table: bool = False
-    extra: str | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -84,9 +83,9 @@ _WORDS = (
     ("features", "features"),
     ("kernel", "a kernel"),
     ("norm_bound", "a norm bound"),
-    ("value_range", "a value range"),
+    ("value_range", "a finite value range"),
+    ("exact_policy", "exact expectations"),
     ("table", "a finite table"),
-    ("extra", "torch"),
 )
 
 
@@ -178,8 +177,6 @@ class Contestant:
     def refusal(self, entry: Entry) -> str | None:
         """Why it cannot be applied to this entry, in one sentence; None where it can."""
         lacking = next((why for name, why in _lacking(entry) if getattr(self.needs, name)), None)
-        if lacking is None and self.needs.extra is not None and find_spec(self.needs.extra) is None:
-            lacking = f"the package {self.needs.extra}, which is not installed: pip install 'accountable-ope[neural]'"
         return None if lacking is None else f"{self.name} needs {lacking}."
 
     @checked
@@ -234,6 +231,8 @@ def _lacking(entry: Entry) -> list[tuple[str, str]]:
         found.append(("norm_bound", "`norm_bound`: no number that bounds the norm of Q is declared"))
     if not all(map(math.isfinite, problem.ranges.value)):
         found.append(("value_range", "`value_range`: values without a finite range are not bounded"))
+    if not policy.exact:
+        found.append(("exact_policy", "a target policy whose expectations are sums: this one draws its actions"))
     if not isinstance(entry.features, ListedFeatures) or not data.finite_actions or policy.action_vectors is None:
         found.append(("table", "one-hot `features` that list all states and actions: a table is not given"))
     return found

@@ -1,13 +1,15 @@
 """Double reinforcement learning with linear nuisances (Kallus and Uehara 2020, 2022): cross-fitted, efficient influence function.
 
-On all folds but the k-th: Q = phi'theta with A theta = b, and the ratio w of the target policy's discounted visits to those of the
-log, w = phi'omega with A'omega = c0 (so that sum_i w_i z_i / n = c0: minimax weight learning with a linear class). On the k-th:
+On all folds but the k-th: Q = phi'theta with A theta = b, and the ratio w of the target policy's discounted visits to those of
+the log, w = phi'omega with A'omega = c0 (so that sum_i w_i z_i / n = c0: minimax weight learning with a linear class). On the
+k-th:
 
     psi_i = c0'theta + w(x_i) (r_i - z_i'theta),    value = mean psi,    se^2 = var(psi) / n.
 
-It is right in the limit where both are estimated at some rate, and to first order errors of one are multiplied by those of the other.
-Folds are of whole episodes, in order, where these are known. `bounds.cross_fitted_interval` is a relative: it adds landmarks of
-a kernel to both classes, penalties that the data choose, and an error judged by episodes, so that it survives a wrong class.
+It is right in the limit where both are estimated at some rate, and to first order errors of one are multiplied by those of the
+other. Folds are of whole episodes, in order, where these are known. `bounds.cross_fitted_interval` is a relative: it adds
+landmarks of a kernel to both classes, penalties that the data choose, and an error judged by episodes, so that it survives a
+wrong class.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ def double_reinforcement_interval(entry: Entry, delta: float, rng: np.random.Gen
     psi, of_starts, known = np.empty(len(system)), 0.0, True
     folds = fold_of(entry.problem.data)
     for k in range(int(folds.max()) + 1):
-        others = system.part(np.flatnonzero(folds != k))
+        others = system.part(folds != k)
         known = known and not unseen(others)
         a = others.matrix()
         theta, omega = solved(a, others.vector()), solved(a.T, system.c0)
-        here = system.part(np.flatnonzero(folds == k))
+        here = system.part(folds == k)
         psi[folds == k] = system.c0 @ theta + (here.phi @ omega) * here.residuals(theta)
         of_starts = max(of_starts, system.start_variance(theta))
     value = float(psi.mean())
@@ -56,7 +58,7 @@ def double_reinforcement_interval(entry: Entry, delta: float, rng: np.random.Gen
     )
 
 
-BOTH = premise("class", "Q and the ratio of visits lie in the class of the features, or nearly; it was chosen without these data.")
+BOTH = premise("class", "Q and the ratio of visits lie in the class of the features, or nearly, chosen without these data.")
 
 
 def fold_of(data: Transitions) -> IntArray:

@@ -1,11 +1,12 @@
 """Linear fitted Q evaluation with a bootstrap over episodes (Hao et al. 2021).
 
-theta_{k+1} = G^{-1} sum_i w_i phi_i (r_i + discount next_i'theta_k), G = sum_i w_i phi_i phi_i' with a small ridge, until discount^k is
-small. v of the log; v* of logs of as many episodes drawn with replacement, each fitted anew; the interval is
+theta_{k+1} = G^{-1} sum_i w_i phi_i (r_i + discount next_i'theta_k), G = sum_i w_i phi_i phi_i' with a small ridge, until
+discount^k is small. v of the log; v* of logs of as many episodes drawn with replacement, each fitted anew; the interval is
 
     [v - q_{1-delta/2}(v* - v), v - q_{delta/2}(v* - v)],
 
-in the limit of many episodes, where the class holds Q and all that the iteration meets. Sampled start states are drawn again too.
+in the limit of many episodes, where the class holds Q and all that the iteration meets. Sampled start states are drawn again
+too.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def fitted_q(system: LinearSystem, weights: FloatArray | None) -> FloatArray:
         for _ in range(iterations(system.discount)):
             theta = paid + onward @ theta
     if system.discount == 1:  # episodes that end: no power of the discount says when to stop
-        return solved(np.eye(len(paid)) - onward, paid)
+        return solved(np.eye(len(paid)) - onward, np.asarray(paid))
     return np.asarray(theta)
 
 

@@ -9,6 +9,7 @@ independent of it and has the mean J_T whatever the fit is.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def foretold_returns(entry: Entry, data: Transitions, steps: int) -> FloatArray:
     found = np.empty(len(episodes))
     count = min(FOLDS, len(episodes))
     edges = [round(k * len(episodes) / count) for k in range(count + 1)]
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges):
         others = _others(episodes, begin, end)
         estimate = fit_returns(others, policy, None, episodes.ranges, facts.discount)
         here = episodes.part(begin, end)

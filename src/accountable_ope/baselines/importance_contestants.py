@@ -1,10 +1,11 @@
 """Importance sampling as contestants: five estimators, each with the intervals that make sense for it.
 
-The estimators are those of `weighted_steps` and the doubly robust one of Jiang and Li (2016). Student's interval and the bootstrap
-go with all of them, in the limit of many episodes. At any number of episodes hold "bernstein", the empirical Bernstein bound of
-Maurer and Pontil as Thomas et al. (2015) use it: an importance-weighted return has no declared limit, so it is cut at a threshold
-that the first episodes choose, which takes from a mean and never adds to it; and "betting". Both are for numbers with a lower limit:
-not for ratios, and for a doubly robust return only after its weights are clipped, with what is lost counted (`doubly_robust`).
+The estimators are those of `weighted_steps` and the doubly robust one of Jiang and Li (2016). Student's interval and the
+bootstrap go with all of them, in the limit of many episodes. At any number of episodes hold "bernstein", the empirical Bernstein
+bound of Maurer and Pontil as Thomas et al. (2015) use it: an importance-weighted return has no declared limit, so it is cut at a
+threshold that the first episodes choose, which takes from a mean and never adds to it; and "betting". Both are for numbers with
+a lower limit: not for ratios, and for a doubly robust return only after its weights are clipped, with what is lost counted
+(`doubly_robust`).
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ BOUNDS = {
 _BEHAVIOR = premise("behavior", "The behavior probabilities are those with which the actions were drawn.")
 _INDEPENDENT = premise(
     "episodes",
-    "Episodes are independent and of the same process; each starts in a draw of the target policy's start distribution and follows "
-    "the behavior policy.",
+    "Episodes are independent and of the same process; each starts in a draw of the target policy's start distribution and "
+    "follows the behavior policy.",
 )
 _IN_ORDER = premise(
     "episodes",
-    "Given the episodes before it, each is one of the same process: it starts in a draw of the target policy's start distribution "
-    "and follows the behavior policy.",
+    "Given the episodes before it, each is one of the same process: it starts in a draw of the target policy's start "
+    "distribution and follows the behavior policy.",
 )
 _LIMIT = premise("limit", "Asymptotic: episodes are many, and no few of them, with large weights, decide. Nothing is guaranteed.")
 _FIXED_SIZE = premise("fixed-size", "The number of episodes was not chosen by looking at them.")
@@ -103,7 +104,6 @@ def _finite_sample(estimator: str, bound: str, entry: Entry, delta: float, rng: 
 
 def _proved_ends(estimator: str, bound: str, entry: Entry, data: Transitions, steps: int, delta: float) -> Range:
     policy, facts = entry.problem.policy, entry.problem.assumptions
-    declared = {"discount": facts.discount, "reward_range": facts.reward_range, "horizon": steps}
     if facts.reward_range[0] == facts.reward_range[1] and not facts.terminal_reward:
         return (-math.inf, math.inf)  # every return is known: the range of values says all
     if estimator == "doubly-robust":

@@ -1,7 +1,8 @@
 """The linear system of a class of Q: features of the rows, of what follows them, and of the start states.
 
 Q(s, a) = phi(s, a)'theta, a constant among phi where the class has one. Of row i: phi_i = phi(s_i, a_i), next_i = E_{a ~ pi}
-phi(s'_i, a), 0 where s'_i is terminal, z_i = phi_i - discount next_i. c0 = E phi(s_0, a) at the start. With weights w_i of rows,
+phi(s'_i, a), 0 where s'_i is terminal, z_i = phi_i - discount next_i. c0 = E phi(s_0, a) at the start. With weights w_i of
+rows,
 
     A = sum_i w_i phi_i z_i' / n,   b = sum_i w_i phi_i r_i / n,   A theta = b,   value = c0'theta:
 
@@ -18,7 +19,7 @@ import numpy as np
 from ..classes.features import FeatureMap
 from ..classes.function_class import expected_features
 from ..problem.policy import Policy, at_start
-from ..validation import FloatArray
+from ..validation import BoolArray, FloatArray, IntArray
 from .contestant import Entry
 
 RIDGE = 1e-8
@@ -87,7 +88,7 @@ class LinearSystem:
         return np.asarray(self.rewards - self.z @ theta)
 
     def start_variance(self, theta: FloatArray) -> float:
-        """The variance of the mean of V over sampled start states; 0 where their distribution is known, unknown from one state."""
+        """The variance of the mean of V over sampled start states; 0 where their distribution is known."""
         if self.starts_exact:
             return 0.0
         count = len(self.starts)
@@ -100,7 +101,7 @@ class LinearSystem:
         count = len(self.starts)
         return np.asarray(rng.multinomial(count, self.start_weights) / count @ self.starts)
 
-    def part(self, rows: FloatArray) -> LinearSystem:
+    def part(self, rows: IntArray | BoolArray) -> LinearSystem:
         """Some of the rows."""
         return LinearSystem(
             self.phi[rows],

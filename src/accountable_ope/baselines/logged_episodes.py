@@ -1,8 +1,8 @@
 """Whole episodes of T steps, and what is left of the value after them.
 
-Importance sampling weighs returns over T steps. The value forever is V = J_T + discount^T E[V(s_T), where the episode goes on], and
-V(s_T) lies in the declared range [L, H] of values. Where episodes may end, what is left is paid to each that goes on, L for a lower
-bound and H for an upper one: then its probability is estimated along with the rest. Where none ends, it is the constant
+Importance sampling weighs returns over T steps. The value forever is V = J_T + discount^T E[V(s_T), where the episode goes on],
+and V(s_T) lies in the declared range [L, H] of values. Where episodes may end, what is left is paid to each that goes on, L for a
+lower bound and H for an upper one: then its probability is estimated along with the rest. Where none ends, it is the constant
 discount^T [L, H].
 """
 

@@ -1,9 +1,10 @@
 """LSTDQ with the sandwich: value +- z se, in the limit of many rows.
 
-thetahat = A^{-1} b, u = A^{-T} c0, and with the residuals e_i the value's error is, to first order, (1/n) sum_i u'phi_i eps_i, a sum
-of martingale differences where the class holds Q: se^2 = (1/n^2) sum_i (u'phi_i)^2 e_i^2 (Luckett et al. 2020; Shi et al. 2022, SAVE).
-Sampled start states add the variance of their mean. `bounds.sandwich_interval` has another instrument: the residuals smoothed by a
-kernel in the place of phi. With the tabular kernel and one-hot features, every pair logged, both have the same estimate.
+thetahat = A^{-1} b, u = A^{-T} c0, and with the residuals e_i the value's error is, to first order, (1/n) sum_i u'phi_i eps_i,
+a sum of martingale differences where the class holds Q: se^2 = (1/n^2) sum_i (u'phi_i)^2 e_i^2 (Luckett et al. 2020; Shi et al.
+2022, SAVE). Sampled start states add the variance of their mean. `bounds.sandwich_interval` has another instrument: the
+residuals smoothed by a kernel in the place of phi. With the tabular kernel and one-hot features, every pair logged, both have
+the same estimate.
 """
 
 from __future__ import annotations

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from .contestant import Contestant
 from .coin_dice import COIN_DICE
+from .contestant import Contestant
 from .double_reinforcement import DOUBLE_REINFORCEMENT
 from .fitted_q import LINEAR_FQE
 from .importance_contestants import IMPORTANCE
 from .lstdq import LSTDQ
+from .model_bootstrap import MODEL_BOOTSTRAP
+from .neural_fitted_q import NEURAL_FQE
+from .primal_dual import PRIMAL_DUAL
+from .robust_table import ROBUST_TABLE
 
-CONTESTANTS: tuple[Contestant, ...] = (*IMPORTANCE, LINEAR_FQE, LSTDQ, DOUBLE_REINFORCEMENT, COIN_DICE)
+CONTESTANTS: tuple[Contestant, ...] = (
+    *IMPORTANCE,
+    LINEAR_FQE,
+    NEURAL_FQE,
+    LSTDQ,
+    DOUBLE_REINFORCEMENT,
+    COIN_DICE,
+    MODEL_BOOTSTRAP,
+    PRIMAL_DUAL,
+    ROBUST_TABLE,
+)
 """Every interval estimator of others, in the order in which they are shown."""
 
 

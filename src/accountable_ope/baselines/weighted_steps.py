@@ -28,7 +28,7 @@ from .episodes import whole_episodes
 
 @dataclass(frozen=True, eq=False)
 class WeightedSteps:
-    """log_weights, payments: (N, T), payments are discounted; after the end of an episode the weight stays, and nothing is paid."""
+    """log_weights, payments: (N, T), of discounted rewards; after an episode the weight stays and nothing is paid."""
 
     log_weights: FloatArray
     payments: FloatArray
