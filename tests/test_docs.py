@@ -142,9 +142,10 @@ def test_every_picture_has_its_code_or_its_command():
     assert shown.keys() >= set(drawn)
     assert {path.stem for path in IMAGES.iterdir()} == {Path(name).stem for name in shown}, "pictures that no page shows"
     for name in shown.keys() - set(drawn):
-        kind = re.match(r"coverage|figure\d", name)
+        kind = re.match(r"coverage|arena|figure\d", name)
         assert kind, f"{name} is drawn by no page"
-        command = r"aope coverage .*docs/images/coverage\.png" if kind[0] == "coverage" else rf"aope experiment {kind[0]} "
+        written = kind[0] in ("coverage", "arena")
+        command = rf"aope {kind[0]} .*docs/images/{kind[0]}\.png" if written else rf"aope experiment {kind[0]} "
         assert re.search(command, shown[name].read_text()), f"{shown[name].name} does not say how {name} is made"
 
 
