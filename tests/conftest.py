@@ -21,6 +21,7 @@ settings.load_profile("same")
 SLOW = (
     "adapters/test_frameworks.py::test_continuous_actors",
     "baselines/test_bounds.py::test_half_of_the_goal",
+    "baselines/test_contestant_coverage.py",
     "baselines/test_bounds.py::test_the_threshold",
     "baselines/test_doubly_robust.py::test_intervals_cover",
     "baselines/test_interval.py::test_declared_assumptions",

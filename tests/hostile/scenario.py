@@ -463,6 +463,15 @@ def _baselines(data: Any, mdp: Any) -> None:
     problem.propensity_weights(many, mdp.policy, 0.6, rows_per_episode=5.0)
     baselines.corrected_returns(many, mdp.policy, mdp.policy, **common)
     baselines.fit_returns(data, mdp.policy, None, np.array([[0.0, 0.0], [0.0, 1.0]]), 0.6)
+    baselines.Needs(episodes=True)
+    facts = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=5.0)
+    entry = baselines.Entry(
+        aope.Problem(many, mdp.starts, mdp.policy, facts), mdp.features(), aope.Gaussian(1.0), 5, mdp.behavior
+    )
+    contestant = baselines.contestant_named("lstdq sandwich")
+    contestant.refusal(entry)
+    contestant.bound(entry, 0.1, np.random.default_rng(0))
+    baselines.Contestant("mine", "Mine", "Me (2026)", contestant.guarantee, baselines.Needs(features=True), contestant.interval)
 
 
 def _laboratory(folder: Path) -> None:

@@ -49,8 +49,11 @@ def answered(
 
 
 def percentile_ends(values: FloatArray, delta: float) -> Range:
-    """The delta / 2 and 1 - delta / 2 quantiles of what resampling gave; unknown where a refit gave no number."""
-    if not np.isfinite(values).all():
+    """The delta / 2 and 1 - delta / 2 quantiles of what resampling gave.
+
+    Unknown where a refit gave no number, and where there are too few of them to see so far out.
+    """
+    if not np.isfinite(values).all() or 0.5 * delta * len(values) < 1 - 1e-9:
         return (math.nan, math.nan)
     low, high = np.quantile(values, [0.5 * delta, 1 - 0.5 * delta])
     return (float(low), float(high))

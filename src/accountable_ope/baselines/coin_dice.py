@@ -35,7 +35,7 @@ ROUNDS, HALVINGS = 50, 100
 def coin_dice_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """[min, max] of rho over the ball."""
     system = LinearSystem.of(entry)
-    quantile = NormalDist().inv_cdf(1 - 0.5 * delta)
+    quantile = -NormalDist().inv_cdf(0.5 * delta)
     center, theta, _ = weighted_value(system, np.ones(len(system)))
     ends = [extreme_value(system, quantile**2, sign) for sign in (-1.0, 1.0)]
     of_starts = quantile * math.sqrt(system.start_variance(theta))
@@ -91,10 +91,11 @@ def heaviest_weights(slopes: FloatArray, quantile: float) -> FloatArray:
     weights = 1 + math.sqrt(quantile) * centered / size
     if weights.min() >= 0:
         return np.asarray(weights)
-    low, high = 0.0, size / math.sqrt(quantile)  # lambda: the larger, the nearer to 1
+    high = size / math.sqrt(quantile)  # lambda: the larger, the nearer to 1
+    low = 1e-12 * high
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        tried = _simplex(1 + centered / max(middle, 1e-300))
+        tried = _simplex(1 + centered / middle)
         low, high = (middle, high) if float(((tried - 1) ** 2).sum()) > quantile else (low, middle)
     return _simplex(1 + centered / high)
 

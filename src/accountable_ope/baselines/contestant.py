@@ -43,7 +43,7 @@ class Needs:
         A class of Q.
     kernel : bool
     norm_bound : bool
-        A declared bound of the norm of Q, a number.
+        A bound of the norm of Q: as declared, or of a table what follows from the range of values.
     value_range : bool
         A range of values that is finite.
     exact_policy : bool
@@ -132,6 +132,17 @@ class Entry:
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole(self.horizon, "horizon", least=1))
 
+    @property
+    def norm_bound(self) -> float | None:
+        """What bounds ||Q||: as declared, or sqrt(m) times the largest value for m one-hot features; None where nothing does."""
+        declared = self.problem.assumptions.norm_bound
+        if isinstance(declared, float):
+            return declared
+        largest = max(map(abs, self.problem.ranges.value))
+        if isinstance(self.features, ListedFeatures) and math.isfinite(largest) and not self.features.intercept:
+            return math.sqrt(self.features.dimension) * largest
+        return None
+
 
 Interval = Callable[[Entry, float, np.random.Generator], BaselineInterval]
 
@@ -208,7 +219,7 @@ class Contestant:
 
 def _lacking(entry: Entry) -> list[tuple[str, str]]:
     """(the field of `Needs`, what is missing and why) of all that this entry does not have."""
-    problem, facts = entry.problem, entry.problem.assumptions
+    problem = entry.problem
     data, policy = problem.data, problem.policy
     found = []
     if data.behavior_probability is None:
@@ -227,7 +238,7 @@ def _lacking(entry: Entry) -> list[tuple[str, str]]:
         found.append(("features", "`features`: no class of Q is given"))
     if entry.kernel is None:
         found.append(("kernel", "`kernel`: none is given"))
-    if not isinstance(facts.norm_bound, float):
+    if entry.norm_bound is None:
         found.append(("norm_bound", "`norm_bound`: no number that bounds the norm of Q is declared"))
     if not all(map(math.isfinite, problem.ranges.value)):
         found.append(("value_range", "`value_range`: values without a finite range are not bounded"))

@@ -47,7 +47,7 @@ def double_reinforcement_interval(entry: Entry, delta: float, rng: np.random.Gen
         of_starts = max(of_starts, system.start_variance(theta))
     value = float(psi.mean())
     error = math.sqrt(float(psi.var(ddof=1)) / len(psi) + of_starts)
-    reach = NormalDist().inv_cdf(1 - 0.5 * delta) * error
+    reach = -NormalDist().inv_cdf(0.5 * delta) * error
     return answered(
         entry.problem,
         (value - reach, value + reach) if known and math.isfinite(reach) else (math.nan, math.nan),

@@ -25,8 +25,8 @@ from .linear_system import LinearSystem, solved
 from .lstdq import CLASS, LIMIT, unseen
 
 REFITS = 200
-LEAST_LEFT, MOST_STEPS = 1e-4, 2000
-"""The iteration stops where discount^k is so small, or after so many steps."""
+LEAST_LEFT = 1e-8
+"""The iteration stops where discount^k is so small."""
 
 EPISODES = premise("episodes", "Episodes are independent and of the same process.")
 
@@ -57,20 +57,18 @@ def fitted_q(system: LinearSystem, weights: FloatArray | None) -> FloatArray:
     gram = weighted.T @ system.phi / len(system) + system.ridge
     step = np.linalg.solve(gram, np.column_stack([weighted.T @ system.rewards, weighted.T @ system.after]) / len(system))
     paid, onward = step[:, 0], system.discount * step[:, 1:]
-    theta = np.zeros_like(paid)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(iterations(system.discount)):
-            theta = paid + onward @ theta
     if system.discount == 1:  # episodes that end: no power of the discount says when to stop
         return solved(np.eye(len(paid)) - onward, np.asarray(paid))
-    return np.asarray(theta)
+    theta, power = np.asarray(paid), onward
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(doublings(system.discount)):  # theta_{2k} = theta_k + onward^k theta_k
+            theta, power = theta + power @ theta, power @ power
+    return theta
 
 
-def iterations(discount: float) -> int:
-    """How many until discount^k is small."""
-    if discount == 0:
-        return 1
-    return MOST_STEPS if discount == 1 else min(MOST_STEPS, math.ceil(math.log(LEAST_LEFT) / math.log(discount)))
+def doublings(discount: float) -> int:
+    """How often k is doubled, from 1 on, until discount^k is small."""
+    return 0 if discount == 0 else max(0, math.ceil(math.log2(math.log(LEAST_LEFT) / math.log(discount))))
 
 
 def reflected_ends(value: float, refits: FloatArray, delta: float) -> Range:

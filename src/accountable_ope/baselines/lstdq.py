@@ -32,7 +32,7 @@ def lstdq_interval(entry: Entry, delta: float, rng: np.random.Generator) -> Base
     theta, u = solved(a, system.vector()), solved(a.T, system.c0)
     influences = (system.phi @ u) * system.residuals(theta)
     error = math.sqrt(float(influences @ influences) / len(system) ** 2 + system.start_variance(theta))
-    value, reach = float(system.c0 @ theta), NormalDist().inv_cdf(1 - 0.5 * delta) * error
+    value, reach = float(system.c0 @ theta), -NormalDist().inv_cdf(0.5 * delta) * error
     # Where a feature of the start is seen in no row, the ridge alone decides: nothing is known.
     known = math.isfinite(reach) and not unseen(system)
     return answered(

@@ -27,7 +27,7 @@ def student_ends(x: FloatArray, delta: float) -> Range:
         mean, error = float(x.mean()), float(x.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
     if not math.isfinite(mean) or not math.isfinite(error):
         return (math.nan, math.nan)
-    reach = float(stdtrit(count - 1, 1 - 0.5 * delta)) * error
+    reach = -float(stdtrit(count - 1, 0.5 * delta)) * error
     return (mean - reach, mean + reach)
 
 

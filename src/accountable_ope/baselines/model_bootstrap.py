@@ -128,7 +128,9 @@ class StepModel:
             at = rows[:, time]
             noise = self.targets[at] - self.phi[at] @ maps
             rewards = np.clip(found[:, :, -2] + noise[:, :, -2], *facts.reward_range)
-            total += facts.discount**time * alive * rewards
+            # The last step pays for all that are left, as if nothing changed any more.
+            more = 1.0 if time < steps - 1 or facts.discount == 1 else 1 / (1 - facts.discount)
+            total += facts.discount**time * more * alive * rewards
             alive *= 1 - np.clip(found[:, :, -1], 0.0, 1.0) if problem.terminates else 1.0
             states = np.clip(states + found[:, :, :-2] + noise[:, :, :-2], low, high)
         return np.asarray(total.mean(axis=1))

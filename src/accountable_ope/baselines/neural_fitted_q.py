@@ -44,7 +44,7 @@ def neural_interval(entry: Entry, delta: float, rng: np.random.Generator) -> Bas
     from scipy.special import stdtrit
 
     values = neural_values(entry.problem, rng)
-    reach = float(stdtrit(REFITS - 1, 1 - 0.5 * delta)) * float(values[1:].std(ddof=1))
+    reach = -float(stdtrit(REFITS - 1, 0.5 * delta)) * float(values[1:].std(ddof=1))
     return answered(
         entry.problem,
         (float(values[0]) - reach, float(values[0]) + reach),

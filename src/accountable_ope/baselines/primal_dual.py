@@ -69,14 +69,14 @@ def primal_dual_interval(entry: Entry, delta: float, rng: np.random.Generator) -
     """Both dual bounds, and what sampled start states cost by Hoeffding's inequality."""
     problem, system = entry.problem, LinearSystem.of(entry)
     share = 0.0 if system.starts_exact else START_SHARE
-    assert entry.kernel is not None and entry.features is not None and isinstance(problem.assumptions.norm_bound, float)
+    assert entry.kernel is not None and entry.features is not None and entry.norm_bound is not None
     c = problem.ranges.residual_width**2 * entry.kernel.supremum
     reach = math.sqrt(2 * c * math.log(2 / ((1 - share) * delta)) / len(system))
     norm = np.ones(system.phi.shape[1])
     if entry.features.intercept:
         norm[-1] = 0.0
     loss = KernelLoss.of(entry, system)
-    ends = [dual_bound(loss, sign * system.c0, norm, reach, problem.assumptions.norm_bound) for sign in (-1.0, 1.0)]
+    ends = [dual_bound(loss, sign * system.c0, norm, reach, entry.norm_bound) for sign in (-1.0, 1.0)]
     least, most = problem.ranges.value
     of_starts = 0.0 if share == 0 else (most - least) * math.sqrt(math.log(2 / (share * delta)) / (2 * len(system.starts)))
     # Where no function of the class has so small a loss, both ends cross.
@@ -90,7 +90,7 @@ def primal_dual_interval(entry: Entry, delta: float, rng: np.random.Generator) -
         premises=(
             ORDER,
             CLASS,
-            premise("norm", f"||Q|| <= {problem.assumptions.norm_bound:g}, as declared."),
+            premise("norm", f"||Q|| <= {entry.norm_bound:g}, as declared or as a table's range of values implies."),
             premise("fixed-size", "The number of rows was not chosen by looking at them."),
         ),
     )
