@@ -9,7 +9,7 @@ from statistics import fmean
 from ..problem.statements import Guarantee
 from .challenge import Told
 from .challenges import challenge_named
-from .judging import Ranking, Standing
+from .judging import Ranking, Standing, honest
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Advice:
-    """Who is narrowest on average in a situation at a size, of those that kept their claim on all of its problems.
+    """Who is narrowest on average in a situation at a size, of those that kept their claim on all of its problems, and together.
 
     proved: among methods with a finite-sample claim; any: among all. None: nobody.
     """
@@ -81,6 +81,6 @@ def _choice(rows: Sequence[Standing], problems: int) -> Choice | None:
     fit = [
         Choice(name, fmean(row.width for row in own))
         for name, own in by.items()
-        if len(own) == problems and all(row.kept for row in own) and any(row.says_something for row in own)
+        if len(own) == problems and all(row.kept for row in own) and honest(own) and any(row.says_something for row in own)
     ]
     return min(fit, key=lambda choice: choice.width, default=None)

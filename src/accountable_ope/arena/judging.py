@@ -19,6 +19,11 @@ SHORT = 1e-3
 does, in hundreds of cells. A finite-sample claim is refuted at the laboratory's 1e-6."""
 
 
+TOLERANCE = 1.5
+"""On the whole a method that wins anything must not be known to miss more than this many times as often as it promises: on few
+logs of one problem even a bad one is not found out."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """All logs of one problem, size, contestant and delta.
@@ -163,9 +168,17 @@ def _standing(rows: Sequence[Bout]) -> Standing:
     )
 
 
+def honest(rows: Sequence[Standing]) -> bool:
+    """Whether all these logs together leave it possible that it misses at most TOLERANCE times as often as promised."""
+    logs = sum(row.logs for row in rows)
+    _, high = clopper_pearson(logs - sum(row.missed for row in rows), logs)
+    return high >= 1 - TOLERANCE * rows[0].delta
+
+
 @dataclass(frozen=True)
 class Cell:
-    """One problem at one size: who is narrowest among those that keep their claim there and say something; None: nobody."""
+    """One problem at one size: who is narrowest among those that keep their claim there, are honest on the whole, and say
+    something; None: nobody."""
 
     challenge: str
     n: int
@@ -199,11 +212,12 @@ class Career:
     seconds: float
     silent: int
     worst: Standing
+    honest: bool
 
     @property
     def steady(self) -> bool:
-        """Whether it keeps its claim wherever it was asked."""
-        return self.kept == self.cells
+        """Whether it keeps its claim wherever it was asked, and on the whole."""
+        return self.honest and self.kept == self.cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,17 +239,19 @@ class Ranking:
     def cells(self) -> tuple[Cell, ...]:
         """In the order of problems and sizes."""
         steady = {career.contestant for career in self.careers if career.steady}
+        honest_ones = {career.contestant for career in self.careers if career.honest}
         found = []
         for challenge, n in dict.fromkeys((row.challenge, row.n) for row in self.rows):
             here = [row for row in self.rows if (row.challenge, row.n) == (challenge, n)]
-            told = [row for row in here if not row.propensities]
+            fit = [row for row in here if row.contestant in honest_ones]
+            told = [row for row in fit if not row.propensities]
             found.append(
                 Cell(
                     challenge,
                     n,
                     min(row.logs for row in here),
                     _narrowest(told),
-                    _narrowest(here),
+                    _narrowest(fit),
                     _narrowest([row for row in told if row.contestant in steady]),
                 )
             )
@@ -295,4 +311,5 @@ def _career(rows: Sequence[Standing]) -> Career:
         seconds=fmean(row.seconds for row in rows),
         silent=sum(row.silent for row in rows),
         worst=min(rows, key=lambda row: row.chance),
+        honest=honest(rows),
     )

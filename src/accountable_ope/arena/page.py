@@ -30,8 +30,8 @@ def verdict(ranking: Ranking) -> str:
     parts.append(f"Refuted: {_named(wrong)}." if wrong else "No finite-sample claim was refuted.")
     short = [career for career in ranking.careers if not career.steady]
     if short:
-        listed = ", ".join(f"{each.contestant} ({each.cells - each.kept} of {each.cells} cells)" for each in short)
-        parts.append(f"Missed more often than promised somewhere: {listed}.")
+        listed = ", ".join(f"{each.contestant} ({100 * each.fraction:.0f}%)" for each in short)
+        parts.append(f"Missed more often than promised, on some problem or on the whole: {listed}.")
     won, decided = ranking.won
     if decided:
         parts.append(
@@ -67,16 +67,20 @@ ADVICE = (
 )  # fmt: skip
 ADVISED = (
     "The narrowest on average of those that were asked about every problem of the situation and missed in none of them more "
-    "often than promised; a dash: nobody. The fewer logs, the easier that is: with ten logs a method that misses one time in "
-    "four is hardly seen."
+    "often than promised, nor in all of them together; a dash: nobody. The fewer logs, the easier that is: with ten logs a "
+    "method that misses one time in four is hardly seen."
 )
 CAREERS = ("method", "claim", "needs", "cells kept", "kept", "width", "s", "silent", "logs")
 COUNTED = (
     "Cells kept: of problem and n, those where it did not miss more often than promised; kept: the share of logs on which it "
-    "did not miss, with its 95% Clopper-Pearson interval, over whatever it was asked about, which is not the same for all."
+    "did not miss, with its 95% Clopper-Pearson interval, over whatever it was asked about, which is not the same for all; in "
+    "bold where that interval lies below 1 - 1.5 delta: such a method wins nothing below."
 )
 CELLS = ("problem", "n", "without propensities", "width", "among all", "width", "logs")
-NARROWEST = "Among those that keep their promise on that problem at that n; in bold where it is not ours."
+NARROWEST = (
+    "Among those that keep their promise on that problem at that n and are not in bold in the table of everybody; in bold where "
+    "it is not ours."
+)
 EXPLAINED = (
     "Kept: the lowest share over n of logs on which it did not miss, with its 95% Clopper-Pearson interval and that n; in bold "
     "where so many misses had a probability below 0.001 at the promised rate (*refuted*: below 1e-6, and it claims to hold at "
@@ -119,13 +123,13 @@ def _advice_lines(ranking: Ranking) -> Iterator[list[str]]:
 
 def _career_lines(ranking: Ranking) -> Iterator[list[str]]:
     for each in ranking.careers:
-        kept = f"{each.kept} of {each.cells}"
+        kept, share = f"{each.kept} of {each.cells}", f"{each.fraction:.3f} [{each.low:.3f}, {each.high:.3f}]"
         yield [
             each.contestant,
             each.guarantee,
             ", ".join(each.needs) or "nothing",
-            kept if each.steady else f"**{kept}**",
-            f"{each.fraction:.3f} [{each.low:.3f}, {each.high:.3f}]",
+            kept if each.kept == each.cells else f"**{kept}**",
+            share if each.honest else f"**{share}**",
             width_text(each.width),
             seconds_text(each.seconds),
             str(each.silent or ""),

@@ -62,6 +62,7 @@ def _career(each: Career) -> Document:
         "width": each.width,
         "seconds": each.seconds,
         "silent": each.silent,
+        "honest": each.honest,
         "steady": each.steady,
     }
 

@@ -91,7 +91,7 @@ def _name(figure: Figure, axes: Any, careers: Sequence[Career]) -> None:
     """Names that hide neither each other nor a dot; one for which there is no place is left out, ours never."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()  # fixes where the axes are
     renderer: Any = canvas.get_renderer()
     taken = [_around(axes, each) for each in careers]

@@ -276,7 +276,7 @@ DOCUMENTS: dict[str, Shape] = {
         "contestants": many(record({
             "contestant": TEXT, "guarantee": TEXT, "needs": many(TEXT), "logs": COUNT, "cells": COUNT, "kept": COUNT,
             "refuted": COUNT, "fraction": SHARE, "low": SHARE, "high": SHARE, "width": SHARE, "seconds": NUMBER, "silent": COUNT,
-            "steady": FLAG,
+            "honest": FLAG, "steady": FLAG,
         })),
         "cells": many(record({
             "problem": TEXT, "n": COUNT, "logs": COUNT, "without_propensities": maybe(TEXT), "among_all": maybe(TEXT),
