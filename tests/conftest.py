@@ -22,6 +22,7 @@ SLOW = (
     "adapters/test_frameworks.py::test_continuous_actors",
     "baselines/test_bounds.py::test_half_of_the_goal",
     "baselines/test_contestant_coverage.py",
+    "baselines/test_contestant_formulas.py::test_what_is_proved",
     "baselines/test_bounds.py::test_the_threshold",
     "baselines/test_doubly_robust.py::test_intervals_cover",
     "baselines/test_interval.py::test_declared_assumptions",

@@ -13,13 +13,15 @@ from accountable_ope.baselines.coin_dice import extreme_value, heaviest_weights,
 from accountable_ope.baselines.double_reinforcement import fold_of
 from accountable_ope.baselines.fitted_q import fitted_q
 from accountable_ope.baselines.linear_system import LinearSystem
-from accountable_ope.baselines.model_bootstrap import table_value
-from accountable_ope.baselines.neural_fitted_q import Networks
+from accountable_ope.baselines.model_bootstrap import StepModel, table_value
+from accountable_ope.baselines.neural_fitted_q import Networks, neural_values
 from accountable_ope.baselines.primal_dual import KernelLoss, primal_dual_interval
 from accountable_ope.baselines.robust_table import Balls
 from accountable_ope.baselines.table import Table
 from accountable_ope.baselines.weighted_steps import WeightedSteps
-from contest_entries import drawn_entry
+from accountable_ope.environments import TabularMDP
+from accountable_ope.laboratory import family_named
+from contest_entries import drawn_entry, entry_of
 
 
 def ends(name, entry, delta=0.1):
@@ -247,3 +249,57 @@ def test_gradients_of_networks_by_differences():
         less = losses()
         each[at] += 1e-6
         assert (more - less) / 2e-6 == pytest.approx(slope[at], abs=1e-6)
+
+
+def test_networks_come_near_the_value_of_a_table():
+    """Where linear FQE is exact; refits differ from it by chance."""
+    entry, system, _ = system_of(episodes=60)
+    exact = float(system.c0 @ fitted_q(system, None))
+    found = neural_values(entry.problem, np.random.default_rng(0))
+    assert found[0] == pytest.approx(exact, abs=0.08)
+    assert found[1:].mean() == pytest.approx(exact, abs=0.08)
+    assert 0.001 < found[1:].std() < 0.15
+
+
+def test_a_model_of_continuous_states_comes_near_the_value():
+    """Of the linear regulator, whose moves are linear: in a model of the log, run from the start states."""
+    family = family_named("regulator")
+    data = family.draw(np.random.default_rng(0), 2000)
+    problem = family.problem(data, 0)
+    many = data.number_of_episodes
+    found = StepModel.of(problem).values(problem, np.ones((8, many)), np.random.default_rng(1))
+    low, high = problem.ranges.value
+    assert found.mean() == pytest.approx(family.truth, abs=0.02 * (high - low))
+
+
+def coins(count: int, seed: int):
+    """One state, one action, a fair coin as the reward, discount 0; every episode one toss."""
+    mdp = TabularMDP([[[1.0]]], [[0.5]], 0.0, [1.0], bernoulli=True)
+    sure = np.ones((1, 1))
+    return entry_of(mdp, mdp.sample_trajectories(sure, count, 1, np.random.default_rng(seed)), sure, sure, steps=1)
+
+
+def test_widths_for_a_coin_are_those_of_the_inequalities():
+    entry = coins(400, 0)
+    mean = entry.problem.data.rewards.mean()
+    hilbert = math.sqrt(2 * math.log(2 / 0.1) / 400)
+    assert ends("kernel primal-dual", entry) == pytest.approx((mean - hilbert, mean + hilbert), rel=1e-3)
+    hoeffding = math.sqrt(math.log(2 * 2 * 400 * 401 / 0.1) / (2 * 400))
+    assert ends("robust table", entry) == pytest.approx((mean - hoeffding, mean + hoeffding), abs=1e-6)
+    assert ends("lstdq sandwich", entry) == pytest.approx(
+        tuple(mean + sign * norm.ppf(0.95) * math.sqrt(mean * (1 - mean) / 400) for sign in (-1, 1)), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["trajectory bernstein", "per-decision betting", "doubly-robust betting", "kernel primal-dual", "robust table"],
+)
+def test_what_is_proved_for_a_coin_covers_and_an_eighth_of_it_does_not(name):
+    """The error of a mean of 400 tosses has the deviation .025: intervals as narrow as that must be found out."""
+    misses = narrow = 0
+    for seed in range(60):
+        low, high = ends(name, coins(400, seed))
+        misses += not low <= 0.5 <= high
+        narrow += abs(0.5 - 0.5 * (low + high)) > (high - low) / 16
+    assert misses <= 16 and narrow > 16  # of 60 at .1, beyond 16 with probability 2e-5
