@@ -45,7 +45,8 @@ class Choice:
 class Advice:
     """Who is narrowest on average in a situation at a size, of those that kept their claim on all of its problems, and together.
 
-    proved: among methods with a finite-sample claim; any: among all. None: nobody.
+    proved: among methods with a finite-sample claim; any: among all. None: nobody. logs: the fewest that any cell of these two
+    rests on; 0 where there is nobody.
     """
 
     situation: Situation
@@ -68,8 +69,10 @@ def advice(ranking: Ranking) -> tuple[Advice, ...]:
             here = [row for row in own if row.n == n]
             problems = len({row.challenge for row in here})
             proved = [row for row in here if row.guarantee != Guarantee.ASYMPTOTIC.value]
-            logs = min(row.logs for row in here)
-            found.append(Advice(situation, n, problems, logs, _choice(proved, problems), _choice(here, problems)))
+            best, limit = _choice(proved, problems), _choice(here, problems)
+            names = {choice.contestant for choice in (best, limit) if choice is not None}
+            logs = min((row.logs for row in here if row.contestant in names), default=0)
+            found.append(Advice(situation, n, problems, logs, best, limit))
     return tuple(found)
 
 
