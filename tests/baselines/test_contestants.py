@@ -76,6 +76,7 @@ LACKING = {
     "features": "`features`",
     "kernel": "`kernel`",
     "norm_bound": "`norm_bound`",
+    "finite_actions": "finitely many `actions`",
     "exact_policy": "its actions",
     "table": "one-hot `features`",
 }
@@ -96,6 +97,18 @@ class Drawn:
         return self.policy.branches(states)
 
 
+class Halfway:
+    """A policy over action vectors that knows its density."""
+
+    exact, action_vectors = True, None
+
+    def branches(self, states):
+        return iter([aope.problem.policy.Branch(np.full((len(states), 1), 0.5), np.ones(len(states)))])
+
+    def density(self, states, actions):
+        return np.full(len(states), 0.5)
+
+
 def without(entry: Entry, what: str) -> Entry:
     problem = entry.problem
     data = problem.data
@@ -109,6 +122,16 @@ def without(entry: Entry, what: str) -> Entry:
             behavior_probability=None if what == "propensities" else data.behavior_probability,
         )
         return replace(entry, problem=replace(problem, data=rows))
+    if what == "finite_actions":
+        data = aope.Transitions(
+            data.states,
+            data.actions[:, None].astype(float),
+            data.rewards,
+            data.next_states,
+            episodes=data.episodes,
+            behavior_probability=data.behavior_probability,
+        )
+        return replace(entry, problem=replace(problem, data=data, policy=Halfway()))
     if what == "norm_bound":
         free = problem.assuming(replace(problem.assumptions, norm_bound=None))
         assert Entry(free, entry.features).norm_bound == pytest.approx(math.sqrt(6) * 2.0)  # of a table

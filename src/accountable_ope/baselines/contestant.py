@@ -46,6 +46,8 @@ class Needs:
         A bound of the norm of Q: as declared, or of a table what follows from the range of values.
     value_range : bool
         A range of values that is finite.
+    finite_actions : bool
+        Actions that are indices, and not vectors.
     exact_policy : bool
         A target policy whose expectations are sums, and not draws.
     table : bool
@@ -66,6 +68,7 @@ class Needs:
     kernel: bool = False
     norm_bound: bool = False
     value_range: bool = False
+    finite_actions: bool = False
     exact_policy: bool = False
     table: bool = False
 
@@ -84,6 +87,7 @@ _WORDS = (
     ("kernel", "a kernel"),
     ("norm_bound", "a norm bound"),
     ("value_range", "a finite value range"),
+    ("finite_actions", "finitely many actions"),
     ("exact_policy", "exact expectations"),
     ("table", "a finite table"),
 )
@@ -242,6 +246,8 @@ def _lacking(entry: Entry) -> list[tuple[str, str]]:
         found.append(("norm_bound", "`norm_bound`: no number that bounds the norm of Q is declared"))
     if not all(map(math.isfinite, problem.ranges.value)):
         found.append(("value_range", "`value_range`: values without a finite range are not bounded"))
+    if not data.finite_actions:
+        found.append(("finite_actions", "finitely many `actions`: these are vectors"))
     if not policy.exact:
         found.append(("exact_policy", "a target policy whose expectations are sums: this one draws its actions"))
     if not isinstance(entry.features, ListedFeatures) or not data.finite_actions or policy.action_vectors is None:

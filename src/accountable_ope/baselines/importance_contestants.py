@@ -171,6 +171,7 @@ def _contestant(estimator: str, bound: str) -> Contestant:
             episodes=True,
             horizon=True,
             value_range=True,
+            finite_actions=estimator == "doubly-robust",
         ),
         interval=partial(_finite_sample if proved else _asymptotic, estimator, bound),
     )

@@ -39,7 +39,8 @@ _EPISODES = {
 @checked
 @dataclass(frozen=True)
 class BaselineInterval(Shown, Drawn):
-    """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true.
+    """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true; in the limit, where
+    `guarantee` says so.
 
     lower > upper refutes what was assumed, at level delta: most often the behavior probabilities are not the true ones.
 
@@ -49,7 +50,7 @@ class BaselineInterval(Shown, Drawn):
     method : str
     delta : float
     episodes : int
-        How many were used.
+        How many were used, 0 where a method of rows does not know them.
     estimand : str
         What lies in the interval, in words.
     count : int
