@@ -67,8 +67,8 @@ ADVICE = (
 )  # fmt: skip
 ADVISED = (
     "The narrowest on average of those that were asked about every problem of the situation and missed in none of them more "
-    "often than promised, nor in all of them together, nor on the whole (in bold below); a dash: nobody. The fewer logs, the easier that is: with ten logs a "
-    "method that misses one time in four is hardly seen."
+    "often than promised, nor in all of them together, nor on the whole (in bold below); a dash: nobody. The fewer logs, the "
+    "easier that is: with ten logs a method that misses one time in four is hardly seen."
 )
 CAREERS = ("method", "claim", "needs", "cells kept", "kept", "width", "s", "silent", "logs")
 COUNTED = (
