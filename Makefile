@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-fast test-lowest lint format types pictures docs notebooks bench trust clean
+.PHONY: demo test test-slow test-fast test-lowest lint format types pictures docs notebooks bench trust arena clean
 
 demo: $(VENV)/.core
 	$(BIN)/aope demo --output demo-output
@@ -65,6 +65,10 @@ bench: $(VENV)/.bench
 # Every task of the table of trust once.
 trust: $(VENV)/.test
 	$(BIN)/aope trust --quick
+
+# Every method of the arena once on every problem.
+arena: $(VENV)/.test
+	$(BIN)/aope arena --quick
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -20,6 +20,7 @@ settings.load_profile("same")
 
 SLOW = (
     "adapters/test_frameworks.py::test_continuous_actors",
+    "arena/test_running.py::test_two_processes",
     "baselines/test_bounds.py::test_half_of_the_goal",
     "baselines/test_contestant_coverage.py",
     "baselines/test_contestant_formulas.py::test_what_is_proved",

@@ -137,9 +137,12 @@ PATCH = 0.1
 
 
 def commanded_on(page: Path) -> set[str]:
-    """The pictures that the commands printed on a page write: those of experiments, and of `aope coverage`."""
+    """The pictures that the commands printed on a page write: those of experiments, of `aope coverage` and `aope arena`."""
     text = page.read_text()
-    found = {Path(plot).name for plot in re.findall(r"^ *(?:\$ )?aope coverage .*--plot docs/images/(\S+)", text, re.MULTILINE)}
+    found = {
+        Path(plot).name
+        for plot in re.findall(r"^ *(?:\$ )?aope (?:coverage|arena) .*--plot docs/images/(\S+)", text, re.MULTILINE)
+    }
     for figure, options in re.findall(r"^ *(?:\$ )?aope experiment (figure\d)(.*)$", text, re.MULTILINE):
         env = re.search(r"--env (\S+)", options)
         for task in (env[1],) if env else FIGURES[figure]:

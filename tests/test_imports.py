@@ -30,6 +30,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("bounds",),
     ("laboratory", "experiments"),
     ("trust",),
+    ("arena",),
     ("demo", "report"),
     ("cli",),
     ("__init__", "__main__"),

@@ -45,6 +45,7 @@ GOOD = {
         "azuma-anytime",
     ),
     "sensitivity": ("log.parquet", *QUESTION, "--over", "delta"),
+    "arena": ("--problem", "bandit", "--contestant", "aope sandwich", "--n", 300, "--trials", 1, "--workers", 1),
     "trust": ("--task", "coarse", "--n", 500, "--logs", 1, "--method", "sandwich", "--workers", 1),
     "verify": ("certificate.json",),
     "simulate": ("puck-mountain", "--episodes", 2, "--length", 3, "--out", "simulated.parquet"),

@@ -30,9 +30,12 @@ ALSO = {
     "check, declared": ("check", "log.parquet", "--reward-range", 0, 1, "--starts", "starts.parquet"),
     "verify, against data": ("verify", "certificate.json", "--data", "log.parquet", *PROBLEM),
     "families": ("coverage", "--list"),
+    "arena, listed": ("arena", "--list", "--problem", "bandits"),
+    "arena, planned": ("arena", "--plan", "--problem", "bandit", "--contestant", "aope sandwich", "--n", 300, "--workers", 1),
     "tasks": ("trust", "--list", "--task", "coarse"),
 }  # fmt: skip
 COMMAND_LINES = {name: (name, *words) for name, words in GOOD.items()} | ALSO
+OF_ANOTHER_KIND = {"families": "families", "tasks": "tasks", "arena, listed": "entrants", "arena, planned": "arena-plan"}
 SLOW = {"demo", "experiment"}
 
 
@@ -80,7 +83,7 @@ def test_every_command_is_asked():
 @pytest.mark.parametrize("name", sorted(set(COMMAND_LINES) - SLOW))
 def test_what_a_command_prints_meets_its_schema(name, printed):
     document = printed(name)
-    assert kind_of(document) == {"families": "families", "tasks": "tasks"}.get(name, COMMAND_LINES[name][0])
+    assert kind_of(document) == OF_ANOTHER_KIND.get(name, COMMAND_LINES[name][0])
     validate(document)
 
 

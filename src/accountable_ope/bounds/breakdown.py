@@ -38,6 +38,9 @@ BEST = 2
 WORTH = 0.01
 """A remedy that saves less than this share of the width is not named."""
 
+OTHER_METHODS = remark("other-methods", "Which method suits which log, by measurement: docs/arena.md.")
+"""The last line of an explanation."""
+
 PREFIXES = 3
 """From so many prefixes of the data the number of rows is extrapolated: all, half and a quarter."""
 
@@ -114,7 +117,7 @@ class Breakdown(Shown, Drawn):
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """In words: the cost of start states, the best remedies, the number of rows."""
+        """In words: the cost of start states, the best remedies, the number of rows, where other methods stand."""
         found = []
         starts = next((each for each in self.parts if each.name == "start-states"), None)
         if starts is not None and starts.saved > 0:
@@ -132,7 +135,7 @@ class Breakdown(Shown, Drawn):
             about = "" if self.rows.rows is None else f"about {_rounded(self.rows.rows):,} rows. "
             text = f"Half of the width, {self.rows.width:.3g}: {about}{self.rows.outcome.value}"
             found.append(advice("rows", text, ("rows", self.rows.rows), ("outcome", self.rows.outcome.name)))
-        return tuple(found)
+        return (*found, OTHER_METHODS)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ from .exits import BAD_INPUT, INTERRUPTED, NO_OUTPUT
 from .typed import typed
 
 COMMANDS = {
+    "arena": (
+        "competing",
+        "Compare interval estimators, ours and those of others, on problems whose value is known: coverage first, then width.\n\n"
+        "Exit code 1 when a finite-sample claim of ours misses so often that it is not believable.",
+    ),
     "bound": (
         "bounding",
         "Bound the value of the target policy: the verdict, then one row per radius, with guarantee, status and assumptions.\n\n"

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
+from ..arena.bout import Judgment as Kept
 from ..bounds.correction import CorrectionStatus
 from ..bounds.decision import Judgment
 from ..bounds.diagnosis import EstimateVerdict
@@ -171,6 +172,13 @@ _TRUSTED: dict[str, Shape] = {
     "vacuous": COUNT, "inconsistent": COUNT, "wrong_with_doubt": COUNT, "wrong": COUNT, "farthest": NUMBER, "seconds": NUMBER,
     "rate": SHARE, "judged": FLAG, "exceeds": FLAG, "refuted": FLAG,
 }  # fmt: skip
+_STOOD: dict[str, Shape] = {
+    "problem": TEXT, "contestant": TEXT, "guarantee": TEXT, "n": COUNT, "delta": SHARE, "logs": COUNT, "held": COUNT,
+    "missed": COUNT, "missed_doubted": COUNT, "vacuous": COUNT, "silent": COUNT, "refused": COUNT, "reason": TEXT, "low": SHARE,
+    "high": SHARE, "width": SHARE, "seconds": NUMBER, "false_premise": FLAG, "chance": SHARE, "fraction": SHARE,
+    "judgment": _values(Kept),
+}  # fmt: skip
+_CHOICE: Shape = maybe(record({"contestant": TEXT, "width": SHARE}))
 _SKIPPED: Shape = many(record({"name": TEXT, "reason": TEXT}))
 _ACTION: Shape = {"type": ["string", "number", "boolean", "array"]}
 
@@ -265,6 +273,42 @@ DOCUMENTS: dict[str, Shape] = {
     "trust": record({
         "verdict": TEXT, "refuted": FLAG, "skipped": _SKIPPED, "rows": many(record(_TRUSTED)),
         "goals": many(record({"n": COUNT, "tasks": COUNT, "useful": COUNT, "of": COUNT, "wanted": SHARE, "holds": maybe(FLAG)})),
+    }),
+    "arena": record({
+        "verdict": TEXT, "refuted": FLAG, "narrowest_steady_is_own": COUNT, "cells_with_a_steady_method": COUNT,
+        "skipped": _SKIPPED,
+        "advice": many(record({
+            "propensities": FLAG, "class_trusted": FLAG, "n": COUNT, "problems": COUNT, "logs": COUNT, "proved": _CHOICE,
+            "any": _CHOICE,
+        })),
+        "contestants": many(record({
+            "contestant": TEXT, "guarantee": TEXT, "needs": many(TEXT), "logs": COUNT, "cells": COUNT, "kept": COUNT,
+            "refuted": COUNT, "fraction": SHARE, "low": SHARE, "high": SHARE, "width": SHARE, "seconds": NUMBER, "silent": COUNT,
+            "honest": FLAG, "steady": FLAG,
+        })),
+        "cells": many(record({
+            "problem": TEXT, "n": COUNT, "logs": COUNT, "without_propensities": maybe(TEXT), "among_all": maybe(TEXT),
+            "steady": maybe(TEXT),
+        })),
+        "rows": many(record(_STOOD)),
+    }),
+    "arena-plan": record({
+        "hours": NUMBER,
+        "lines": many(record({
+            "contestant": TEXT, "n": COUNT, "problems": COUNT, "seconds": NUMBER, "slowest": NUMBER, "trials": COUNT,
+            "hours": NUMBER,
+        })),
+        "left_out": many(record({"problem": TEXT, "n": COUNT, "contestant": TEXT})),
+    }),
+    "entrants": record({
+        "problems": many(record({
+            "name": TEXT, "group": TEXT, "description": TEXT, "data": TEXT, "propensities": FLAG, "horizon": maybe(COUNT),
+            "class": TEXT, "discount": SHARE, "value": NUMBER, "margin": NUMBER, "made": TEXT,
+        })),
+        "contestants": many(record({
+            "name": TEXT, "title": TEXT, "source": TEXT, "guarantee": TEXT, "needs": many(TEXT),
+        })),
+        "skipped": _SKIPPED,
     }),
     "tasks": record({
         "tasks": many(record({
