@@ -98,10 +98,10 @@ def test_the_demonstration_meets_the_schema_of_a_bound(tmp_path):
 
 
 def test_an_experiment_meets_its_schema(tmp_path, monkeypatch):
-    def stub(figure, task, scale, out, workers, markdown, as_json):
-        return {"task": task, "trials": 1, "rows": 3, "files": ["figure1.png"], "findings": ["one"]}
+    def stub(run, markdown):
+        return {"task": run.task, "trials": 1, "rows": 3, "files": ["figure1.png"], "findings": ["one"]}
 
-    monkeypatch.setattr(experiments, "_run", stub)
+    monkeypatch.setattr(experiments, "_document", stub)
     answer = aope_command("experiment", "figure1", "--quick", "--out", tmp_path, "--json")
     validate(json.loads(answer.stdout))
 
