@@ -14,6 +14,7 @@ from ..baselines.interval import BaselineInterval
 from ..bounds.cross_fitted import cross_fitted_interval
 from ..bounds.sandwich import sandwich_interval
 from ..bounds.value import bound_value
+from ..bounds.weighed import answer_of
 from ..errors import InvalidInput
 from ..kernels.products import TileOptions
 from ..problem.problem import Problem
@@ -57,7 +58,7 @@ def is_own(name: str) -> bool:
 def default(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """`bound_value(problem)` without a knob; a norm bound belongs to a class that was told, and is not used."""
     problem = _without_a_norm(entry.problem)
-    return _handed(problem, bound_value(problem, delta=delta, options=ONE_THREAD), "default", delta)
+    return _handed(problem, answer_of(bound_value(problem, delta=delta, options=ONE_THREAD)), "default", delta)
 
 
 def radius(name: str) -> Interval:
