@@ -55,7 +55,7 @@ def cuda_sums(
 
 def cuda_pair_sums(kernel: Kernel, points: FloatArray, columns: FloatArray, progress: Progress | None = None) -> PairSums:
     """C'KC and C' diag(K) C: half of the first from the tiles on or above the diagonal."""
-    device = _Device.open()
+    device = Device.open()
     x, reach = device.coordinates(kernel, points)
     rows = device.placed(x, columns)
     half, lost = device.grams(rows, rows, progress, symmetric=True)
@@ -67,7 +67,7 @@ def cuda_cross_sums(
     kernel: Kernel, points: FloatArray, columns: FloatArray, new_points: FloatArray, new_columns: FloatArray
 ) -> CrossSums:
     """sum over i in O and j in N of c_i K(x_i, x_j) c_j'."""
-    device = _Device.open()
+    device = Device.open()
     both, reach = device.coordinates(kernel, np.concatenate([points, new_points]))
     old, new = device.placed(both[: len(points)], columns), device.placed(both[len(points) :], new_columns)
     gram, lost = device.grams(old, new, None, symmetric=False)
@@ -96,7 +96,7 @@ def opened_torch() -> Any:
     return torch
 
 
-class _Rows(NamedTuple):
+class PlacedRows(NamedTuple):
     """On the device: coordinates (d, n) in float32, and columns (n, k) in float64 of at most 1, with their scales.
 
     Padded by rows of 0 to a multiple of the longest side of a tile.
@@ -107,14 +107,14 @@ class _Rows(NamedTuple):
     scale: Any
 
 
-class _Device(NamedTuple):
+class Device(NamedTuple):
     """torch, and the tiles that need triton."""
 
     torch: Any
     tiles: Any
 
     @classmethod
-    def open(cls) -> _Device:
+    def open(cls) -> Device:
         """The first GPU, or one sentence that says why there is none."""
         torch = opened_torch()
         try:
@@ -132,7 +132,7 @@ class _Device(NamedTuple):
         x -= 0.5 * (x.amax(dim=0) + x.amin(dim=0))
         return x, float((x**2).sum(dim=1).max().sqrt())
 
-    def placed(self, x: Any, columns: FloatArray) -> _Rows:
+    def placed(self, x: Any, columns: FloatArray) -> PlacedRows:
         """Rows as the tiles want them."""
         torch = self.torch
         count, padded = len(columns), -(-len(columns) // self.tiles.LONGEST) * self.tiles.LONGEST
@@ -141,9 +141,11 @@ class _Device(NamedTuple):
         unit = torch.zeros(padded, columns.shape[1], device="cuda", dtype=torch.float64)
         unit[:count] = self._sent(columns)
         scale = unit.abs().amax(dim=0).clamp(min=float(np.finfo(np.float64).tiny))
-        return _Rows(places, unit.div_(scale), scale)
+        return PlacedRows(places, unit.div_(scale), scale)
 
-    def grams(self, left: _Rows, right: _Rows, progress: Progress | None, *, symmetric: bool) -> tuple[FloatArray, float]:
+    def grams(
+        self, left: PlacedRows, right: PlacedRows, progress: Progress | None, *, symmetric: bool
+    ) -> tuple[FloatArray, float]:
         """C_left' K C_right, (k, k), symmetric: half of it, up to transposition; and what the half-precision parts leave out."""
         torch, tiles = self.torch, self.tiles
         c, d, widest = left.columns, right.columns, max(tiles.SHAPES)
@@ -163,7 +165,7 @@ class _Device(NamedTuple):
                     progress((at + done) / len(parts))
         return self._fetched(gram * (left.scale[:, None] * right.scale / tiles.SCALE**2)), lost
 
-    def diagonal(self, rows: _Rows) -> FloatArray:
+    def diagonal(self, rows: PlacedRows) -> FloatArray:
         """C'C."""
         gram = (rows.columns.T @ rows.columns) * (rows.scale[:, None] * rows.scale)
         return self._fetched(0.5 * (gram + gram.T))
