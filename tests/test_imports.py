@@ -17,6 +17,7 @@ ROOT = Path(accountable_ope.__file__).parent
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("errors", "lazy"),
     ("validation",),
+    ("threads",),
     ("arguments",),
     ("programs",),
     ("problem",),
@@ -38,8 +39,8 @@ ROOMS: tuple[tuple[str, ...], ...] = (
 """The way of the flow, lowest first. A room may import rooms before it and its own modules, nothing beside or after it."""
 
 ONLY: dict[str, set[str]] = {
-    "programs": {"errors", "lazy", "validation", "arguments"},
-    "kernels": {"errors", "lazy", "validation", "arguments", "programs", "problem"},
+    "programs": {"errors", "lazy", "threads", "validation", "arguments"},
+    "kernels": {"errors", "lazy", "threads", "validation", "arguments", "programs", "problem"},
     "io": {"errors", "lazy", "validation", "arguments", "problem"},
     "adapters": {"errors", "lazy", "validation", "arguments", "problem"},
     "runner": {"errors", "lazy", "validation", "arguments", "io"},

@@ -61,7 +61,8 @@ def float_array(values: ArrayLike, name: str, *, dimensions: tuple[int, ...], la
 
 def refuse_non_finite(array: FloatArray, name: str, largest: float = LARGEST) -> None:
     """Raise when an entry is NaN, infinite, or so large that its powers overflow, naming the first such row."""
-    if np.all(np.abs(array) <= min(largest, np.finfo(np.float64).max)):
+    most = min(largest, np.finfo(np.float64).max)
+    if array.size == 0 or (-most <= array.min() and array.max() <= most):  # NaN is the least and the largest, and neither
         return
     wrong = ~np.isfinite(array)
     what = "NaN or infinite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +54,7 @@ class ActionFourier:
     actions: FloatArray | None
     seed: int
     intercept: bool
+    for_threads: ClassVar[bool] = True
 
     def __init__(
         self, cosines: int, bandwidths: ArrayLike, actions: ArrayLike | None = None, seed: int = 0, intercept: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class ActionProducts:
     degree: int = 2
     actions: FloatArray | None = None
     intercept: bool = True
+    for_threads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_columns(self, self.center, self.scale)
@@ -121,6 +123,7 @@ class ActionTiles:
     grids: int = 2
     actions: FloatArray | None = None
     intercept: bool = True
+    for_threads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         low, high = vector(self.low, "low"), vector(self.high, "high")

@@ -8,7 +8,7 @@ around zero that holds it is far larger than one around the rest of Q. `intercep
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,10 +76,32 @@ class ListedFeatures(Protocol):
     def __call__(self, points: FloatArray) -> FloatArray: ...
 
 
+@runtime_checkable
+class SharedFeatures(Protocol):
+    """A feature map that says whether threads may ask it at once, as they may where it keeps nothing between calls."""
+
+    @property
+    def for_threads(self) -> bool: ...
+
+
+def for_threads(*maps: FeatureMap) -> bool:
+    """Whether threads may ask all of them at once; one that does not say so is asked by one thread."""
+    return all(isinstance(each, SharedFeatures) and each.for_threads for each in maps)
+
+
 def damping(frequencies: FloatArray, covariance: FloatArray) -> FloatArray:
     """exp(-w_a'C w_a / 2), the factor by which normal actions damp cos(w'x + b); w_a are the last columns of w."""
     w = frequencies[:, frequencies.shape[1] - len(covariance) :]
     return np.asarray(np.exp(-0.5 * np.einsum("ki,ij,kj->k", w, covariance, w)))
+
+
+def scaled_cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) -> FloatArray:
+    """cos(w_k'x + b_k) / sqrt(m)."""
+    out: FloatArray = points @ frequencies.T
+    out += phases
+    cosines(out)
+    out /= np.sqrt(len(phases))
+    return out
 
 
 def cosine_spread(frequencies: FloatArray, half_widths: FloatArray) -> float:
@@ -122,6 +144,7 @@ class RandomFourier:
     bandwidth: float = 1.0
     seed: int = 0
     intercept: bool = True
+    for_threads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole(self.dimension, "dimension", least=1)
@@ -145,12 +168,7 @@ class RandomFourier:
         return cosine_spread(self.frequencies(len(half_widths))[0], half_widths)
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        w, b = self.frequencies(points.shape[1])
-        out: FloatArray = points @ w.T
-        out += b
-        cosines(out)
-        out /= np.sqrt(self.dimension)
-        return out
+        return scaled_cosines(points, *self.frequencies(points.shape[1]))
 
     def normal_means(self, points: FloatArray, covariance: FloatArray) -> FloatArray:
         """E cos(w'x + b) is the cosine at the mean, damped by exp(-w_a'C w_a / 2)."""

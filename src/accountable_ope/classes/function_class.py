@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
-from ..kernels.blocks import blocks
+from ..kernels.blocks import ROWS_AT_ONCE, blocks
 from ..problem.gaussian_policy import NO_LIST, GaussianPolicy
 from ..problem.policy import Policy, at_start
 from ..problem.problem import Experience
-from ..validation import FloatArray, float_array, refuse_memory
-from .features import BoundedFeatures, FeatureMap, ListedFeatures, NormalMeans, SmoothFeatures
+from ..threads import fill_by_blocks
+from ..validation import FloatArray, IntArray, float_array, refuse_memory
+from .features import BoundedFeatures, FeatureMap, ListedFeatures, NormalMeans, SmoothFeatures, for_threads
 
 GRID_NUMBERS = 1_000_000
 """Numbers (points times features) that a grid over the state box may hold."""
@@ -211,10 +213,17 @@ class Span:
         phi, live = self.feature_map, experience.live
         refuse_large(phi, len(live))
         here = np.empty((len(live), phi.dimension))
-        for rows in blocks(len(live)):
-            here[rows] = _checked(phi, experience.points[rows])
-        after = np.zeros_like(here)
-        after[live] = expected_features(phi, experience.data.next_states[live], experience.policy)
+        points, next_states = experience.points, experience.data.next_states
+
+        def fill(rows: slice) -> None:
+            here[rows] = _checked(phi, points[rows])
+
+        fill_by_blocks(fill, len(live), ROWS_AT_ONCE, shared=for_threads(phi))
+        if live.all():
+            after = expected_features(phi, next_states, experience.policy)
+        else:
+            after = np.zeros_like(here)
+            after[live] = expected_features(phi, next_states[live], experience.policy)
         return Columns(here, after, expected_features(phi, experience.starts.states, at_start(experience.policy)), phi)
 
     def cover(self, policy: Policy, state_box: StateBox | None) -> Cover | None:
@@ -323,11 +332,25 @@ def expected_features(features: FeatureMap, states: FloatArray, policy: Policy) 
         return _normal_means(features, states, policy)
     for actions, weights, _ in policy.branches(states):
         taken = np.flatnonzero(weights)  # an action that is never taken may be unknown to the features
-        for some in blocks(len(taken)):
-            rows = some if len(taken) == len(states) else taken[some]
-            part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
-            total[rows] += weights[rows, None] * part
+        add = partial(_add_branch, features, states, actions, weights, taken, total)
+        fill_by_blocks(add, len(taken), ROWS_AT_ONCE, shared=for_threads(features))
     return total
+
+
+def _add_branch(
+    features: FeatureMap,
+    states: FloatArray,
+    actions: FloatArray,
+    weights: FloatArray,
+    taken: IntArray,
+    total: FloatArray,
+    some: slice,
+) -> None:
+    """What a part of the states where it is taken get by one branch."""
+    rows = some if len(taken) == len(states) else taken[some]
+    part = _checked(features, np.concatenate([states[rows], actions[rows]], axis=1))
+    part *= weights[rows, None]
+    total[rows] += part
 
 
 def _normal_means(features: FeatureMap, states: FloatArray, policy: GaussianPolicy) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray
-from .features import BoundedFeatures, FeatureMap, SmoothFeatures
+from .features import BoundedFeatures, FeatureMap, SmoothFeatures, for_threads
 
 
 @checked
@@ -65,6 +65,10 @@ class JoinedFeatures:
         if not all(isinstance(part, SmoothFeatures) for part in self.parts):
             return float("inf")
         return float(np.linalg.norm([part.spread(half_widths) for part in self.parts if isinstance(part, SmoothFeatures)]))
+
+    @property
+    def for_threads(self) -> bool:
+        return for_threads(*self.parts)
 
     def __call__(self, points: FloatArray) -> FloatArray:
         return np.concatenate([part(points) for part in self.parts], axis=1)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class NeuralFeatures:
     biases: tuple[FloatArray, ...]
     scale: FloatArray
     intercept: bool = True
+    for_threads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         weights = tuple(frozen(matrix(layer, "weights")) for layer in self.weights)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked
 from ..errors import InvalidInput
 from ..validation import FloatArray, frozen, matrix, positive, vector
-from .features import BoundedFeatures, FeatureMap
+from .features import BoundedFeatures, FeatureMap, for_threads
 
 FLOOR = 1e-4
 """Directions whose variance is below this share of the largest one are scaled as if it were that: rounding is no direction."""
@@ -82,6 +82,10 @@ class WhitenedFeatures:
             return float("inf")
         return self.base.diameter * float(np.linalg.norm(self.directions, 2))
 
+    @property
+    def for_threads(self) -> bool:
+        return for_threads(self.base)
+
     def __call__(self, points: FloatArray) -> FloatArray:
         return np.asarray((self.base(points) - self.center) @ self.directions)
 
@@ -130,6 +134,10 @@ class ScaledFeatures:
     def diameter(self) -> float:
         """That of phi, scaled."""
         return self.factor * self.base.diameter if isinstance(self.base, BoundedFeatures) else float("inf")
+
+    @property
+    def for_threads(self) -> bool:
+        return for_threads(self.base)
 
     def __call__(self, points: FloatArray) -> FloatArray:
         return np.asarray(self.factor * self.base(points))

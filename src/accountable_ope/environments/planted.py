@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ..arguments import checked
-from ..classes.features import cosine_spread
+from ..classes.features import cosine_spread, scaled_cosines
 from ..errors import InvalidInput
 from ..problem.policy import DiscretePolicy, state_action_points
 from ..problem.step_knowledge import StepKnowledge
@@ -44,6 +45,7 @@ class PlantedFeatures:
     frequencies: FloatArray
     phases: FloatArray
     intercept: bool = True
+    for_threads: ClassVar[bool] = True
 
     @property
     def dimension(self) -> int:
@@ -61,8 +63,8 @@ class PlantedFeatures:
         return f"PlantedFeatures(dimension={self.dimension}, intercept={self.intercept})"
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        features: FloatArray = _cosines(points, self.frequencies, self.phases) / np.sqrt(self.dimension)
-        return features
+        _refuse_other_points(points, self.frequencies)
+        return scaled_cosines(points, self.frequencies, self.phases)
 
 
 @checked
@@ -283,9 +285,14 @@ class PlantedMDP:
             )
 
 
-def _cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) -> FloatArray:
+def _refuse_other_points(points: FloatArray, frequencies: FloatArray) -> None:
     if points.shape[1] != frequencies.shape[1]:
         raise InvalidInput(f"Points (s, a) of the planted problem have {frequencies.shape[1]} columns. Got {points.shape[1]}.")
+
+
+def _cosines(points: FloatArray, frequencies: FloatArray, phases: FloatArray) -> FloatArray:
+    """Those of the rewards: by the mathematics library, so that the numbers that a seed names do not depend on the processor."""
+    _refuse_other_points(points, frequencies)
     waves: FloatArray = np.cos(points @ frequencies.T + phases)
     return waves
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ..threads import fill_by_blocks
 from ..validation import FloatArray
 from .lagrangian import GENEROUS
 from .quadratic import Quadratic
@@ -35,12 +36,18 @@ class Ellipsoid:
         inverse, _ = dtrtri(self.factor, lower=1)
         inverse, center = inverse[:, : points.shape[1]], self.center[: points.shape[1]]
         turn, moved, length = np.ascontiguousarray(inverse.T), inverse @ middle, np.empty(len(points))
-        for start in range(0, len(points), BLOCK):
-            turned = points[start : start + BLOCK] @ turn
+        along, at_middle = np.empty(len(points)), middle @ center
+
+        def fill(rows: slice) -> None:
+            here = points[rows]
+            turned = here @ turn
             turned -= moved
-            np.einsum("ij,ij->i", turned, turned, out=length[start : start + BLOCK])
+            np.einsum("ij,ij->i", turned, turned, out=length[rows])
+            np.matmul(here, center, out=along[rows])
+
+        fill_by_blocks(fill, len(points), BLOCK)
         length = self.radius * np.sqrt(length)
-        along = points @ center - middle @ center
+        along -= at_middle
         return length + along, length - along
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..threads import fill_by_blocks
 from ..validation import FloatArray, IntArray, refuse_non_finite
 from .constraint import ActiveRows, Constraint, Role, RowsOrigin
 from .lagrangian import ROUNDING
@@ -100,34 +100,26 @@ class PointwiseRows:
 
         above: only strains beyond this count; others may come out too large, up to it.
         """
-        span = self.high - self.low
-        away = np.abs(self.features @ theta - 0.5 * (self.low + self.high))
-        if spread is None:
-            return np.asarray(away / span - 0.5)
-        if len(self.features) <= MANY or len(spread) <= LEADING:
-            return np.asarray(np.hypot(away, np.sqrt(self._variances(spread))) / span - 0.5)
-        # f'S f is at most what the largest eigenvalues say of it: for most rows that is enough.
-        values, vectors = np.linalg.eigh(spread)
-        along = (self.features @ vectors[:, -LEADING:]) ** 2
-        rest = np.maximum(self._squares - along.sum(axis=1), 0.0)
-        most = along @ np.maximum(values[-LEADING:], 0.0) + max(float(values[-LEADING - 1]), 0.0) * rest
-        found = np.asarray(np.hypot(away, np.sqrt(most)) / span - 0.5)
-        rows = np.flatnonzero(found > above)
-        found[rows] = np.hypot(away[rows], np.sqrt(self.part(rows)._variances(spread))) / span[rows] - 0.5
-        return found
-
-    def _variances(self, spread: FloatArray) -> FloatArray:
-        """f'S f."""
+        large = spread is not None and len(self.features) > MANY and len(spread) > LEADING
+        leading = _Leading.of(spread) if large and spread is not None else None
         found = np.empty(len(self.features))
-        for start in range(0, len(found), MANY):
-            rows = self.features[start : start + MANY]
-            np.einsum("ij,ij->i", rows @ spread, rows, out=found[start : start + MANY])
-        return np.maximum(found, 0.0, out=found)
 
-    @cached_property
-    def _squares(self) -> FloatArray:
-        """||f||^2."""
-        return np.asarray(np.einsum("ij,ij->i", self.features, self.features))
+        def fill(some: slice) -> None:
+            features, low, high = self.features[some], self.low[some], self.high[some]
+            span, away = high - low, np.abs(features @ theta - 0.5 * (low + high))
+            if spread is None:
+                found[some] = away / span - 0.5
+                return
+            if leading is None:
+                found[some] = np.hypot(away, np.sqrt(_variances(features, spread))) / span - 0.5
+                return
+            strain = np.hypot(away, np.sqrt(leading.most(features))) / span - 0.5
+            rows = np.flatnonzero(strain > above)
+            strain[rows] = np.hypot(away[rows], np.sqrt(_variances(features[rows], spread))) / span[rows] - 0.5
+            found[some] = strain
+
+        fill_by_blocks(fill, len(found), MANY)
+        return found
 
     def part(self, index: IntArray) -> PointwiseRows:
         """Some of the rows."""
@@ -153,3 +145,30 @@ class PointwiseRows:
         quadratic = Quadratic(features.T @ weighted, middle @ weighted, constant, magnitudes)
         origin = RowsOrigin(features, low, high, weights, missed=None if self.missed is None else self.missed[index])
         return Constraint(Role.BOX, quadratic, limit + ROUNDING * (constant + limit), origin)
+
+
+def _variances(features: FloatArray, spread: FloatArray) -> FloatArray:
+    """f'S f."""
+    found: FloatArray = np.maximum(np.einsum("ij,ij->i", features @ spread, features), 0.0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Leading:
+    """Most of a covariance: its leading eigenvectors with their eigenvalues, and the largest of the other ones."""
+
+    vectors: FloatArray
+    values: FloatArray
+    largest_other: float
+
+    @classmethod
+    def of(cls, spread: FloatArray) -> _Leading:
+        values, vectors = np.linalg.eigh(spread)
+        return cls(vectors[:, -LEADING:], np.maximum(values[-LEADING:], 0.0), max(float(values[-LEADING - 1]), 0.0))
+
+    def most(self, features: FloatArray) -> FloatArray:
+        """f'S f is at most this, which for most rows is enough to know."""
+        along = (features @ self.vectors) ** 2
+        rest = np.maximum(np.einsum("ij,ij->i", features, features) - along.sum(axis=1), 0.0)
+        most: FloatArray = along @ self.values + self.largest_other * rest
+        return most

@@ -23,6 +23,7 @@ from ..programs.envelope import Envelope
 from ..programs.evidence import Evidence
 from ..programs.quadratic import Quadratic
 from ..statistics.bellman import BellmanSystem
+from ..threads import BLOCK_ROWS, side_by_side, sum_by_blocks
 from ..validation import FloatArray, frozen, positive, probability_level, same_rows, vector
 from .bounded_weights import Regression, bounded_weights
 from .earlier_rows import Width, block_edges, earlier_rows
@@ -193,16 +194,21 @@ class Cut:
     def sums(self, system: BellmanSystem) -> CutSums:
         """All that the evidence needs of the rows."""
         n, w = self.count, self.weights
-        columns = np.column_stack([system.residuals, system.target])
-        weighted = columns * w[:, None]
-        squares = weighted.T @ weighted / n**2
+        residuals, target = system.residuals, system.target
+
+        def moments(rows: slice) -> FloatArray:
+            columns = side_by_side([residuals[rows], target[rows]])
+            weighted = columns * w[rows, None]
+            return np.concatenate([(w[rows] @ columns)[None], weighted.T @ weighted])
+
+        total, *squares = np.asarray(sum_by_blocks(moments, len(w), BLOCK_ROWS))
         missed = (0.0, 0.0)
         if system.remainder is not None:
             lengths = np.abs(w) * system.remainder.rows * (1 + 1e-12)
             missed = (float(lengths.sum()) / n, float(np.linalg.norm(lengths)) / n)
         return CutSums(
-            total=w @ columns / n,
-            squares=squares,
+            total=total / n,
+            squares=np.array(squares) / n**2,
             count=n,
             absolute=float(np.abs(w).sum()),
             length=float(np.linalg.norm(w)),

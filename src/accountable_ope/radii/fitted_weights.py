@@ -9,13 +9,18 @@ import numpy as np
 
 from ..io.shelf import Shelf
 from ..kernels.kernel import Kernel, block
+from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
+from ..threads import by_blocks
 from ..validation import BoolArray, FloatArray
-from .earlier_rows import EarlierRows, Width, kernel_columns, some_points
+from .earlier_rows import AT_ONCE, EarlierRows, Width, kernel_columns, some_points
 
 CENTERS = 150
 RIDGE = 1e-3
 REACH = 1e-12
+SHARED_ROWS = 2**13
+"""From so many rows on, threads share what is made of them."""
+
 SLACK = 1.2
 """Later blocks need some room to make up for chance."""
 
@@ -42,6 +47,22 @@ class KernelFit:
         """Take in the next rows."""
         self._across += psi.T @ residuals
         self._rows += len(psi)
+
+    def take(self, points: FloatArray, residuals: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """w at the next rows, which are then learned from."""
+
+        def part(rows: slice) -> tuple[FloatArray, FloatArray]:
+            psi = self.psi(points[rows])
+            return np.asarray(psi @ coefficients), np.asarray(psi.T @ residuals[rows])
+
+        # Random features of the centers are made anew for every part, so that there is one.
+        size = max(len(points), 1) if isinstance(self._kernel, RandomFeatureKernel) else AT_ONCE
+        found = [np.zeros(0)]
+        for weights, across in by_blocks(part, len(points), size, many=SHARED_ROWS):
+            found.append(weights)
+            self._across += across
+        self._rows += len(points)
+        return np.concatenate(found)
 
     def coefficients(self, aim: FloatArray) -> FloatArray:
         """Of w in the coordinates psi, from the rows so far."""
@@ -87,10 +108,8 @@ class FittedWeights:
         self, points: FloatArray, residuals: FloatArray, offered: FloatArray | None, features: FloatArray | None
     ) -> FloatArray:
         """Weights of the next rows, which are then learned from."""
-        psi, bound = self._fit.psi(points), self.width.bound
-        weights = np.clip(psi @ self._coefficients, -bound, bound)
-        self._fit.learn(psi, residuals)
-        return np.asarray(weights)
+        bound = self.width.bound
+        return np.clip(self._fit.take(points, residuals, self._coefficients), -bound, bound)
 
     def keep(self, shelf: Shelf) -> None:
         """What the rows taught."""

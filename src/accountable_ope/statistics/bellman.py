@@ -18,6 +18,7 @@ from ..errors import InvalidInput
 from ..problem.policy import Policy, state_action_points
 from ..problem.problem import Experience
 from ..problem.transitions import Transitions
+from ..threads import BLOCK_ROWS, fill_by_blocks, side_by_side, sum_by_blocks
 from ..validation import BoolArray, FloatArray, IntArray, vector
 from .estimates import QColumns, QFunction, q_at, q_expected
 
@@ -124,8 +125,7 @@ class BellmanSystem:
     def columns(self) -> FloatArray:
         """C = [Z | v | 1], and what is missed where there is a remainder; the ones give kappa^2 = 1'K1 / n^2 of the misfit."""
         columns = [self.residuals, self.target, np.ones(len(self.target))]
-        found = np.column_stack(columns if self.remainder is None else [*columns, self.remainder.rows])
-        return found if self.row_scale is None else found * self.row_scale[:, None]
+        return side_by_side(columns if self.remainder is None else [*columns, self.remainder.rows], scale=self.row_scale)
 
     def residuals_at(self, theta: FloatArray) -> FloatArray:
         """eps(theta) = v - Z theta."""
@@ -187,15 +187,15 @@ def bellman_system(
     if anchor is not None:
         target = rewards + discount * np.where(live, anchor.at_next, 0.0) - anchor.at_data
         offset = reference + float(starts.weights @ anchor.at_start)
-        values = (anchor.at_data, anchor.at_next[live], anchor.at_start)
+        values = (anchor.at_data, anchor.at_next, anchor.at_start)
     moments = [second_moments(here, values[0], None), second_moments(start, values[2], starts.weights)]
     if live.any():
-        moments.append(second_moments(after[live], values[1], None))
+        moments.append(second_moments(after, values[1], None, live))
     places = box_places(live, len(start))
     at = (None, None, None) if anchor is None else (anchor.at_data, anchor.at_next, anchor.at_start)
     return BellmanSystem(
         points=experience.points,
-        residuals=here - discount * after,
+        residuals=_less(here, discount, after),
         target=target,
         rewards=rewards,
         objective=starts.weights @ start,
@@ -256,9 +256,9 @@ def with_constant(function_class: FunctionClass, experience: Experience) -> Colu
         return columns
     return replace(
         columns,
-        here=np.column_stack([columns.here, np.ones(len(columns.here))]),
-        after=np.column_stack([columns.after, experience.live.astype(float)]),
-        start=np.column_stack([columns.start, np.ones(len(columns.start))]),
+        here=side_by_side([columns.here, np.ones(len(columns.here))]),
+        after=side_by_side([columns.after, experience.live.astype(float)]),
+        start=side_by_side([columns.start, np.ones(len(columns.start))]),
     )
 
 
@@ -281,9 +281,30 @@ def evenly_spread(count: int) -> IntArray:
     return np.unique(np.linspace(0, count - 1, min(BOX_ROWS, count)).astype(np.int64)) if count else np.zeros(0, dtype=np.int64)
 
 
-def second_moments(values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None) -> FloatArray:
-    """mean of u u', u = [phi, 1] or [phi, 1, anchor]."""
-    augmented = np.column_stack([values, np.ones(len(values))] if anchor is None else [values, np.ones(len(values)), anchor])
-    if weights is None:
-        return np.asarray(augmented.T @ augmented / len(values))
-    return np.asarray(augmented.T @ (augmented * weights[:, None]))
+def _less(here: FloatArray, discount: float, after: FloatArray) -> FloatArray:
+    """here - discount after."""
+    found = np.empty_like(here)
+
+    def fill(rows: slice) -> None:
+        np.multiply(after[rows], -discount, out=found[rows])
+        found[rows] += here[rows]
+
+    fill_by_blocks(fill, len(found), BLOCK_ROWS)
+    return found
+
+
+def second_moments(
+    values: FloatArray, anchor: FloatArray | None, weights: FloatArray | None, of: BoolArray | None = None
+) -> FloatArray:
+    """mean of u u', u = [phi, 1] or [phi, 1, anchor]; of: the rows that count, where not all of them do."""
+    ones = np.ones(len(values)) if of is None else of.astype(np.float64)
+    parts = [values, ones] if anchor is None else [values, ones, anchor]
+
+    def moments(rows: slice) -> FloatArray:
+        u = side_by_side([part[rows] for part in parts])
+        if of is not None:
+            u = u[of[rows]]
+        return np.asarray(u.T @ (u if weights is None else u * weights[rows, None]))
+
+    total = np.asarray(sum_by_blocks(moments, len(values), BLOCK_ROWS))
+    return total if weights is not None else total / ones.sum()

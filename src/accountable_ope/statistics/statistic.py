@@ -18,6 +18,7 @@ from ..io.files import load_arrays, save_arrays
 from ..kernels.kernel import Kernel
 from ..kernels.products import Progress, TileOptions
 from ..programs.quadratic import Quadratic
+from ..threads import BLOCK_ROWS, side_by_side, sum_by_blocks
 from ..validation import FloatArray, matrix, vector
 from .bellman import BellmanSystem
 from .engines.engine import AnyEngine, engine_for
@@ -215,7 +216,8 @@ def kernel_statistics(
     """
     if not systems:
         raise InvalidInput("`systems` must be at least one system. Got none.")
-    stacked = np.concatenate([system.columns() for system in systems], axis=1)
+    columns = [system.columns() for system in systems]
+    stacked = columns[0] if len(columns) == 1 else side_by_side(columns)
     points = systems[0].points
     if engine is None:
         sums = reduce_pairs(kernel, points, stacked, options, progress)
@@ -228,7 +230,8 @@ def statistics_from(
     systems: Sequence[BellmanSystem], stacked: FloatArray, sums: PairSums, kernel: Kernel
 ) -> list[KernelStatistic]:
     """The statistic of every class, from sums over the columns of all of them side by side."""
-    scale = np.sqrt(np.mean(stacked**2, axis=0))
+    squares = sum_by_blocks(lambda rows: np.einsum("ij,ij->j", stacked[rows], stacked[rows]), len(stacked), BLOCK_ROWS)
+    scale = np.sqrt(squares / len(stacked))
     if not (np.isfinite(sums.pair_gram).all() and np.isfinite(scale).all()):
         raise InvalidInput("The kernel statistic is not finite: states, rewards or features are too large to be squared.")
     statistics, end = [], 0

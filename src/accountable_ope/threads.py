@@ -1,0 +1,63 @@
+"""Work on blocks of rows, shared by threads: what comes out is the same, to the last bit, however many they are.
+
+Every block is worked on by one thread, whose BLAS has one thread too, and what blocks give comes back in their order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .validation import FloatArray
+
+T = TypeVar("T")
+
+BLOCK_ROWS = 2**12
+"""Rows of a block where nothing else is better: what is made of some dozens of columns stays in the cache."""
+
+MANY_ROWS = 2**16
+"""From so many rows on, threads share the work: below, it is done before they have begun."""
+
+
+def by_blocks(work: Callable[[slice], T], rows: int, size: int, *, shared: bool = True, many: int = MANY_ROWS) -> Iterator[T]:
+    """What the work gives for every block of so many rows, in their order.
+
+    shared: whether threads may do it at once; many: from so many rows on they do.
+    """
+    parts = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    threads = min(os.cpu_count() or 1, len(parts))
+    if rows < many or threads < 2 or not shared:
+        yield from map(work, parts)
+        return
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, parts)
+
+
+def fill_by_blocks(work: Callable[[slice], object], rows: int, size: int, *, shared: bool = True) -> None:
+    """The same, of work that writes its rows of an array that is there already."""
+    for _ in by_blocks(work, rows, size, shared=shared):
+        pass
+
+
+def sum_by_blocks(work: Callable[[slice], FloatArray], rows: int, size: int) -> FloatArray | float:
+    """What the work gives for every block, added in their order: few roundings follow each other."""
+    return sum(by_blocks(work, rows, size), 0.0)
+
+
+def side_by_side(parts: Sequence[FloatArray], *, scale: FloatArray | None = None) -> FloatArray:
+    """Matrices, or vectors as columns, with the same rows, as one matrix; scale: a factor of every row."""
+    columns = [part if part.ndim == 2 else part[:, None] for part in parts]
+    found = np.empty((len(columns[0]), sum(part.shape[1] for part in columns)))
+
+    def fill(rows: slice) -> None:
+        np.concatenate([part[rows] for part in columns], axis=1, out=found[rows])
+        if scale is not None:
+            found[rows] *= scale[rows, None]
+
+    fill_by_blocks(fill, len(found), BLOCK_ROWS)
+    return found
