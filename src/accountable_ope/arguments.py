@@ -42,7 +42,8 @@ WORDS = {
     "FeatureMap": "a feature map (such as RandomFourier)",
     "FunctionClass": "a class of Q (such as KernelSections or Precomputed)",
     "Kernel": "a kernel, such as aope.Gaussian(0.5)",
-    "Policy": "of type Policy; wrap a function: aope.DiscretePolicy(function, actions=...)",
+    "Policy": "of type Policy; wrap a function: aope.DiscretePolicy(function, actions=...), read a rule or a file: "
+    "aope.adapters.rule_policy(rule, data.naming), aope.adapters.onnx_policy(path)",
     "Problem": "a Problem: aope.Problem(data, starts, policy, assumptions)",
     "Regressor": "a fitted regressor with `predict`",
     "Transitions": "of type Transitions; make them from arrays, or by aope.from_dataframe(frame) or aope.load_transitions(file)",

@@ -52,6 +52,8 @@ def test_words_are_compared_by_name():
     for rule in ("treat if ward == 'attic' else wait", "treat if ward > 'icu' else wait", "treat if ward == age else wait"):
         with pytest.raises(InvalidInput, match="must compare `ward`"):
             rule_policy(rule, ward)
+    with pytest.raises(InvalidInput, match="several of them: == 'A' or"):
+        rule_policy("treat if ward in ('icu', 'home') else wait", ward)
 
 
 def test_vectors_are_numbers_in_parentheses():
@@ -97,6 +99,8 @@ def test_a_rule_answers_a_question():
         ("dose_7 if age > 2 else dose_0", "'dose_7', which is none of the actions"),
         ("1 if age > 2 else 0", "none of the actions"),
         ("dose_1 if age > 2", "cannot be read"),
+        ("dose_1 if age = 2 else dose_0", "a comparison is written ==, with two signs"),
+        ("dose_1 if age >= 2 else", "cannot be read (?!.*two signs)"),
         ("dose_1; dose_0", "cannot be read"),
         ("import os", "cannot be read"),
         ("", "cannot be read"),

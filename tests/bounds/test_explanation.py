@@ -5,8 +5,9 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.adapters import sklearn_q
-from accountable_ope.bounds.explanation import COLUMNS
+from accountable_ope.bounds.explanation import COLUMNS, _Words
 from accountable_ope.environments import PlantedMDP
+from accountable_ope.problem import Categories
 from accountable_ope.statistics import q_columns
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.6)
@@ -49,6 +50,19 @@ def test_a_rejection_is_explained_in_the_names_of_the_log():
     assert seen.sentences[0] in found._repr_html_()
 
 
+def test_columns_of_words_are_said_in_words():
+    """What stands in columns of zeros and ones is one word, however many words there are beside it."""
+    words = ("emergency", "general", "icu", "other", "surgery", "transplant")
+    flags = np.eye(6)[np.arange(60) % 6]
+    states = np.column_stack([flags, np.linspace(0, 1, 60)])
+    states[7, :6] = 0.5  # between words, as a mean of rows may be
+    log = aope.Transitions(states, np.arange(60) % 2, np.arange(60) % 2.0, states, episodes=np.zeros(60, dtype=int))
+    names = aope.Naming([f"ward={each}" for each in words] + ["age"], categories=[Categories("ward", 0, words)])
+    said = _Words(log.named(names))
+    assert said.where(2) == f"ward icu, age {states[2, 6]:.4g}, action 0"
+    assert said.where(7).startswith("ward=emergency 0.5, ward=general 0.5, ") and "..." not in said.where(7)
+
+
 def test_names_change_no_number_and_are_not_needed():
     named, plain = (aope.diagnose(wrong, asked(data), **OPTIONS) for data in (DATA.named(NAMES), DATA))
     assert named.loss == plain.loss and named.interval.lower == plain.interval.lower
@@ -56,6 +70,7 @@ def test_names_change_no_number_and_are_not_needed():
     consistent = aope.diagnose(MDP.q, asked(DATA), **OPTIONS)
     assert consistent.verdict.name == "CONSISTENT"
     assert consistent.explanation.sentences[0] not in consistent._repr_html_()
+    assert all("the estimate may be too" in each for each in consistent.explanation.sentences)  # chance may have made it
 
 
 def test_the_end_of_an_episode_and_action_vectors_are_told():

@@ -154,6 +154,9 @@ def test_the_command_line_answers_with_it(tmp_path: Path) -> None:
     assert done.returncode == 0 and found["leads"] and found["lower"] <= VALUE <= found["upper"]
     assert found["lower"] == answer_of(first_answer()).lower and found["assumed"][0].startswith("The recorded probabilities are")
     assert "the first line's interval is no part of it" in done.stderr
+    page = (tmp_path / "page.html").read_text()
+    picture = page[page.index("<svg") : page.index("</svg>")]
+    assert picture.count("<rect") == 2 and f"[{found['lower']:.4f}, {found['upper']:.4f}]" in picture
     # The certificate proves what it says, which is of the class alone.
     proved, of_class = verify_record(load_record(tmp_path / "proof.json")), document["intervals"][0]
     assert proved.valid and (proved.lower, proved.upper) == pytest.approx((of_class["lower"], of_class["upper"]))

@@ -130,9 +130,12 @@ REFUSED = {
         "column `dose` must hold numbers. It holds text, first 'low' in row 2 .line 4",
     ),
     "a decimal comma": (edited(3, ",0.1,", ',"0,1",'), "column `dose` must hold numbers. It holds text, first '0,1' in row 2"),
-    "an empty cell": (edited(3, ",0.1,", ",,"), "column `dose` has 1 missing value .nulls., first in row 2 .line 4"),
+    "an empty cell": (
+        edited(3, ",0.1,", ",,"),
+        "column `dose` has 1 missing value .nulls., first in row 2 .line 4.*add a column that is 1 where it was missing",
+    ),
     "a missing label": (edited(1, "a,", ","), "column `patient` has 1 missing value"),
-    "a missing flag": (edited(4, ",yes,", ",,"), "column `terminated` has 1 missing value .nulls., first in row 3"),
+    "a missing flag": (edited(4, ",yes,", ",,"), "column `terminated` has 1 missing value .nulls., first in row 3 .line 5..$"),
     "a broken action": (
         edited(2, "1,0,no", "0.5,0,no"),
         "must be whole numbers.* has 0.5 in row 1 .line 3..* is called `action_0`",

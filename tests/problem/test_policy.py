@@ -232,7 +232,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "action vectors of another width": (
         lambda: state_action_points(STATES, np.zeros((3, 3)), DiscretePolicy(uniform, 2)),
-        "`actions` must have 2 columns, as the policy's do. Got 3.",
+        "`actions` must have 2 columns, as the policy's do. Got 3. The log holds action vectors",
     ),
 }
 

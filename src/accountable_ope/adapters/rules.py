@@ -139,7 +139,10 @@ class _Reader:
                 warnings.simplefilter("ignore")
                 tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
-            raise InvalidInput(f"The rule {self.shown} cannot be read ({error.msg}): {EXAMPLE}.") from None
+            reason = error.msg
+            if re.search(r"(?<![=!<>])=(?!=)", self.text):  # the parser complains of whatever stands around it
+                reason = "a comparison is written ==, with two signs"
+            raise InvalidInput(f"The rule {self.shown} cannot be read ({reason}): {EXAMPLE}.") from None
         except (ValueError, RecursionError, MemoryError, OverflowError):
             raise InvalidInput(f"The rule {self.shown} cannot be read: {EXAMPLE}.") from None
         return self.choice(tree.body, 0)
@@ -258,7 +261,8 @@ class _Reader:
             or other.value not in words.words
         ):
             listed = ", ".join(repr(each) for each in words.words[:8])
-            raise InvalidInput(f"The rule {self.shown} must compare `{words.name}` by == or != with one of {listed}.")
+            several = "; several of them: == 'A' or ... == 'B'" if isinstance(node.ops[0], ast.In | ast.NotIn) else ""
+            raise InvalidInput(f"The rule {self.shown} must compare `{words.name}` by == or != with one of {listed}{several}.")
         column, equal = words.first + list(words.words).index(str(other.value)), isinstance(node.ops[0], ast.Eq)
         return lambda states: (self._of(states, column) > 0.5) == equal
 

@@ -191,7 +191,8 @@ def _refuse_other_columns(model: Any, naming: Naming, name: str) -> None:
     known = [str(each) for each in fitted]
     if known != list(naming.states):
         raise InvalidInput(
-            f"{name} was fitted on the columns {', '.join(known[:8])}, but the states have {', '.join(naming.states[:8])}."
+            f"{name} was fitted on the columns {', '.join(known[:8])}, but the states have {', '.join(naming.states[:8])}: "
+            "fit it on pandas.DataFrame(data.states, columns=data.naming.states), whose rows are those of the data."
         )
 
 

@@ -300,4 +300,7 @@ def diagnosed(interval: Interval, seen: EstimateSeen) -> Diagnosis:
         rounding=seen.rounding,
         explanation=seen.explanation,
     )
-    return replace(found, verdict=EstimateVerdict.REJECTED) if found.impossible else found
+    if found.impossible:
+        found = replace(found, verdict=EstimateVerdict.REJECTED)
+    rejected = found.verdict is EstimateVerdict.REJECTED
+    return found if rejected else replace(found, explanation=seen.explanation.by_chance())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ..arguments import checked
-from ..problem.naming import Label
+from ..problem.naming import Categories, Label
 from ..problem.transitions import Transitions
 from ..statistics.estimates import QColumns
 from ..statistics.witness import Witness
@@ -19,6 +19,9 @@ ROWS = 5
 """Rows that are shown."""
 COLUMNS = 6
 """Columns of a state that a sentence names; of more, those in which it is farthest from the others."""
+
+IS, MAY_BE = " the estimate is too", " the estimate may be too"
+"""What sentences say of an estimate that is rejected, and of any other."""
 
 
 @checked
@@ -83,6 +86,10 @@ class Explanation:
     sentences: tuple[str, ...]
     rows: tuple[SeenRow, ...]
 
+    def by_chance(self) -> Explanation:
+        """The same of an estimate that is not rejected: chance alone may have made what it shows."""
+        return replace(self, sentences=tuple(each.replace(IS, MAY_BE) for each in self.sentences))
+
     def text(self, place: Callable[[int], str] | None = None) -> str:
         """All of it; place: where a row of the data is found."""
         rows = [each.sentence(None if place is None else place(each.row)) for each in self.rows]
@@ -111,7 +118,7 @@ def explanation(witness: Witness, seen: SeenRows, discount: float) -> Explanatio
     words = _Words(data)
     places = tuple(words.where(seen.place(region.row)) for region in witness.regions)
     sentences = tuple(
-        f"Around {place} the estimate is too {'low' if region.witness > 0 else 'high'}, by {abs(region.mean_residual):.3g} per "
+        f"Around {place}{IS} {'low' if region.witness > 0 else 'high'}, by {abs(region.mean_residual):.3g} per "
         f"step ({100 * region.share:.0f}% of the loss)."
         for region, place in zip(witness.regions, places, strict=True)
     )
@@ -149,6 +156,20 @@ class _Words:
         spread = self.data.states.std(axis=0)
         return np.median(self.data.states, axis=0), np.where(spread > 0, spread, np.inf)
 
+    @cached_property
+    def parts(self) -> list[tuple[int, int, Categories | str]]:
+        """What the state is made of: columns of words, each with its columns of zeros and ones, and all others by name."""
+        naming, width = self.data.naming, self.data.states.shape[1]
+        words = {each.first: each for each in naming.categories}
+        found: list[tuple[int, int, Categories | str]] = []
+        column = 0
+        while column < width:
+            part = words.get(column, naming.state(column))
+            stop = column + (len(part.words) if isinstance(part, Categories) else 1)
+            found.append((column, stop, part))
+            column = stop
+        return found
+
     def action(self, row: int) -> Label | tuple[float, ...]:
         """By its name, its index, or its vector."""
         if self.data.finite_actions:
@@ -157,13 +178,26 @@ class _Words:
 
     def where(self, row: int) -> str:
         """State and action."""
-        naming, state, action = self.data.naming, self.data.states[row], self.action(row)
-        columns = list(range(len(state)))
-        if len(state) > COLUMNS:
+        state, action = self.data.states[row], self.action(row)
+        parts = self.parts
+        if len(parts) > COLUMNS:
             middle, spread = self.usual
-            columns = sorted(np.argsort(-np.abs(state - middle) / spread, kind="stable")[:COLUMNS].tolist())
-        named = [f"{naming.state(column)} {state[column]:.4g}" for column in columns]
-        if len(state) > COLUMNS:
+            far = np.abs(state - middle) / spread
+            farthest = np.argsort([-far[first:stop].max() for first, stop, _ in parts], kind="stable")[:COLUMNS]
+            parts = [parts[index] for index in sorted(farthest.tolist())]
+        named = [_said(part, state) for part in parts]
+        if len(parts) < len(self.parts):
             named.append("...")
         taken = f"({', '.join(f'{each:.4g}' for each in action)})" if isinstance(action, tuple) else str(action)
         return f"{', '.join(named)}, action {taken}"
+
+
+def _said(part: tuple[int, int, Categories | str], state: FloatArray) -> str:
+    """A column and its value: a word where it is exactly one, else numbers."""
+    first, stop, what = part
+    if not isinstance(what, Categories):
+        return f"{what} {state[first]:.4g}"
+    flags = state[first:stop]
+    if np.count_nonzero(flags == 1) == 1 and np.count_nonzero(flags) == 1:
+        return f"{what.name} {what.words[int(np.argmax(flags))]}"
+    return ", ".join(f"{name} {value:.4g}" for name, value in zip(what.columns, flags, strict=True))

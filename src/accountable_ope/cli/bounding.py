@@ -205,7 +205,9 @@ def bound(
             intervals = _average_ladder(inputs, declared, value_span, choice, radii, phase("bounding"))
         else:
             assumptions = declared.assumptions()
-            inputs = read_inputs(data, problem).looked_at(one_bandwidth=choice.one_bandwidth and not (unnamed or around))
+            inputs = read_inputs(data, problem).looked_at(
+                assumptions, one_bandwidth=choice.one_bandwidth and not (unnamed or around)
+            )
             chosen = Choice()
             if earlier_share is not None:
                 phase("choosing on earlier rows")

@@ -18,7 +18,7 @@ from ..io.reading import read_log as read_columns
 from ..io.sources import open_source
 from ..problem.assumptions import Assumptions
 from ..problem.changed_units import changed_units_sentences
-from ..problem.first_look import first_look, refuse_other_units
+from ..problem.first_look import first_look, paid_at_ends, refuse_other_units
 from ..problem.gaussian_policy import GaussianPolicy
 from ..problem.naming import Naming
 from ..problem.policy import Policy, TabulatedPolicy
@@ -55,15 +55,17 @@ class Inputs:
         log, *others = columns_of(self.file, self.start_file)
         return [replace(log, remarks=(*log.remarks, *(f"{each}." for each in self.remarks))), *others]
 
-    def looked_at(self, *, one_bandwidth: bool = False) -> Inputs:
+    def looked_at(self, assumptions: Assumptions | None = None, *, one_bandwidth: bool = False) -> Inputs:
         """The same with what a first look shows, which a person at a terminal sees before any work.
 
+        assumptions: where they are known already, for what could be declared beside them.
         one_bandwidth: whether one bandwidth serves all columns of the state.
         """
         names = self.file.columns.states
         refuse_other_units(self.data, self.starts, names)
         seen = first_look(self.data, self.starts, self.policy, one_bandwidth=one_bandwidth, names=names)
-        found = replace(self, remarks=seen)
+        ends = () if assumptions is None else paid_at_ends(self.data, assumptions)
+        found = replace(self, remarks=(*seen, *ends))
         for each in found.columns:
             for sentence in each.remarks:
                 announce(f"Note: {sentence}")
@@ -179,7 +181,8 @@ def check_policy(
             continue
         for _ in policy.branches(states) if len(states) else ():
             pass  # asked everywhere, as a bound would
-    return first_look(data, first, policy, names=file.columns.states)
+    ends = () if assumptions is None else paid_at_ends(data, assumptions)
+    return (*first_look(data, first, policy, names=file.columns.states), *ends)
 
 
 def read_q(name: str | None, inputs: Inputs) -> AnyQ:
@@ -230,7 +233,8 @@ def _policy_from_columns(file: TransitionFile, starts: StartFile | None, action_
     if file.at_next is None:
         raise InvalidFile(
             f"{name} has no column `{AT_NEXT}` (nor `{AT_NEXT}_0`): give the target policy's probabilities at the next "
-            f"states, or the action that it takes there (`{ACTION_AT_NEXT}`), or --policy module:function.{FROM_ROWS}"
+            f"states, or the action that it takes there (`{ACTION_AT_NEXT}`), or say by --policy what the policy is: a rule such "
+            f"as 'A if column > 2 else B', policy.onnx, or module:function.{FROM_ROWS}"
         )
     if starts is not None and starts.at_state is None:
         raise InvalidFile(

@@ -191,15 +191,19 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, place: Callable[[int
     if diagnosis.interval.outcome is not Status.INCONSISTENT:
         where = "inside" if diagnosis.inside else "outside"
         console.print(f"The estimate lies {where} the interval for the value:\n")
-    table = Table(title="Where it is wrong", title_justify="left", box=SIMPLE_HEAD)
-    for name in ("state and action", "mean residual", "the estimate is", "share of the loss"):
+    rejected = diagnosis.verdict is EstimateVerdict.REJECTED
+    title, says = (
+        ("Where it is wrong", "is") if rejected else ("Where rows and estimate differ most, which chance may do", "may be")
+    )
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in ("state and action", "mean residual", f"the estimate {says}", "share of the loss"):
         table.add_column(name)
     for region, where in zip(diagnosis.witness.regions, diagnosis.explanation.places, strict=True):
         direction = "too low" if region.witness > 0 else "too high"
         table.add_row(escape(where), f"{region.mean_residual:+.3g}", direction, f"{100 * region.share:.0f}%")
     print_ladder(console, [diagnosis.interval])
     console.print(table)
-    if diagnosis.verdict is EstimateVerdict.REJECTED:
+    if rejected:
         console.print("Rows to look at, those that contribute most to the loss:")
         for row in diagnosis.explanation.rows:
             console.print(f"  {row.sentence(place(row.row))}", markup=False, highlight=False)

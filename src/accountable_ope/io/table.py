@@ -201,7 +201,18 @@ class Table:
         if column.null_count:
             missing = plural(column.null_count, "missing value", "missing values")
             where = self.row(int(np.argmax(column.is_null().to_numpy())))
-            raise InvalidFile(f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in {where}.")
+            raise InvalidFile(
+                f"{self.name}: column `{name}` has {column.null_count} {missing} (nulls), first in {where}.{self._remedy(name)}"
+            )
+
+    def _remedy(self, name: str) -> str:
+        """What to do about missing values: those of a state can be known as such, all others are lost."""
+        states = {*self._layout.numbered.get("state", ()), self._layout.single.get("state")}
+        if name not in states:
+            return ""
+        return (
+            " That it was not measured is a part of the state: fill it, and add a column that is 1 where it was missing, else 0."
+        )
 
     def times(self, base: str) -> FloatArray | None:
         """A column that shows when, (n,); None where it is not there or holds no numbers."""

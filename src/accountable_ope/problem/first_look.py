@@ -6,10 +6,12 @@ Nothing here enters a bound. It refuses, or remarks on, what is probably a mista
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import InvalidInput
+from .assumptions import Assumptions, value_ranges
 from .changed_units import changed_units_sentences
 from .policy import Policy
 from .transitions import StartStates, Transitions
@@ -56,6 +58,22 @@ def first_look(
     unlike = _unlike(data, names) if one_bandwidth else ()
     mixed = changed_units_sentences(data, names)
     return (*_outside(data, starts, names), *mixed, *_never_logged(data, starts, policy), *_from_one(data, policy), *unlike)
+
+
+def paid_at_ends(data: Transitions, assumptions: Assumptions) -> tuple[str, ...]:
+    """A sentence where only ends of episodes pay and nobody said so, which would narrow the range of values."""
+    low, high = assumptions.reward_range
+    if assumptions.terminal_reward or assumptions.terminates is False or assumptions.discount == 0 or not low <= 0 <= high:
+        return ()
+    if data.rewards[~data.terminated].any() or not data.rewards[data.terminated].any() or data.terminated.all():
+        return ()
+    now, then = (value_ranges(each, terminates=True).value for each in (assumptions, replace(assumptions, terminal_reward=True)))
+    if not now[1] - now[0] > then[1] - then[0]:
+        return ()
+    return (
+        "Only rows that end an episode have a reward other than 0. If that is so of every row that could come, declare it "
+        f"(--terminal-reward): values then lie in [{then[0]:.4g}, {then[1]:.4g}], not in [{now[0]:.4g}, {now[1]:.4g}]",
+    )
 
 
 def _column(index: int, names: Sequence[str]) -> str:

@@ -341,7 +341,11 @@ def state_action_points(states: FloatArray, actions: IntArray | FloatArray, poli
             )
         actions = vectors[actions]
     elif vectors is not None and actions.shape[1] != vectors.shape[1]:
-        raise InvalidInput(f"`actions` must have {vectors.shape[1]} columns, as the policy's do. Got {actions.shape[1]}.")
+        raise InvalidInput(
+            f"`actions` must have {vectors.shape[1]} columns, as the policy's do. Got {actions.shape[1]}. The log holds action "
+            f"vectors, and the policy chooses one of {len(vectors)} actions, whose vectors are those of the log if both belong "
+            "to the same task: say which (actions=[[-1.0], [1.0]])."
+        )
     return np.concatenate([states, actions], axis=1)
 
 

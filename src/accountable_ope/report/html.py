@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..baselines.interval import BaselineInterval
 from ..bounds.breakdown import Breakdown
 from ..bounds.interval import Interval, normalizer
 from ..bounds.verdict import Verdict
@@ -20,6 +21,8 @@ from .doubts import doubt_paragraphs
 from .fragility import shown_fragility
 from .labels import premise_text
 from .made import Made
+
+BY_PROBABILITIES = "by recorded probabilities"
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def report_html(
             if value is not None
         ),
         comparison="" if to_beat is None else comparison(best, to_beat),
-        chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)]),
+        chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)], said.leading),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=(*_notes(intervals), *(Note("DOUBT", "Fragile", sentence) for sentence in shown_fragility(best))),
         breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
@@ -225,7 +228,10 @@ def _offsets(interval: Interval) -> str:
     )
 
 
-def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | None]]) -> Chart | None:
+def _chart(
+    intervals: Sequence[Interval], known: Sequence[tuple[str, float | None]], leading: BaselineInterval | None
+) -> Chart | None:
+    """All intervals; leading: what the first sentence says, where that is not one of them, above them."""
     low, high = intervals[0].ranges.value
     if not high > low:
         return None
@@ -237,6 +243,10 @@ def _chart(intervals: Sequence[Interval], known: Sequence[tuple[str, float | Non
         return Mark(name, at, "start" if at < 15 else "end" if at > 85 else "middle")  # no name leaves the page
 
     bars = []
+    if leading is not None and leading.status is not Status.INCONSISTENT:
+        left, right = place(max(leading.lower, low)), place(min(leading.upper, high))
+        ends = f"[{leading.lower:.4f}, {leading.upper:.4f}]"
+        bars.append(Bar(BY_PROBABILITIES, leading.status.name, ends, left, max(round(right - left, 2), 0.2)))
     for interval in intervals:
         refuted = interval.outcome is Status.INCONSISTENT
         ends = "no function of the class fits the data" if refuted else _ends(interval, (interval.lower, interval.upper))
