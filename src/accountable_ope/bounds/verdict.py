@@ -197,9 +197,7 @@ def _by_probabilities(
             least, most = found.return_range
             first = f"The recorded probabilities do not bound {NEW}: anything from {least:.4g} to {most:.4g} is possible{beside}"
         case Status.INCONSISTENT:
-            first = (
-                f"The recorded probabilities cannot be those of these rows: no value of the new policy agrees with both{beside}"
-            )
+            first = f"The recorded probabilities cannot be those of these rows, so that no value follows from them{beside}"
         case _:
             low, high = outward(found.lower, found.upper)
             sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
