@@ -195,7 +195,7 @@ def test_other_frequencies_of_the_same_starts_are_refused() -> None:
 
 
 def test_probabilities_that_the_actions_refute_decide_nothing() -> None:
-    """A coin is recorded, which the target policy tosses too: all weights are 1, but the logger took one action far more often."""
+    """A coin is recorded, which the target policy tosses too: all weights are 1, but the logger prefers one action."""
     data, coin = advertisements(), aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
     rng = np.random.default_rng(0)
     actions = (rng.uniform(size=400) < 0.8).astype(np.int64)

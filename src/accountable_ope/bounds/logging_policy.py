@@ -315,7 +315,7 @@ def _doubts(data: Transitions, starts: StartStates | None, begins: IntArray, epi
         p_value = starts_p_value(data.states[begins], starts)
         if p_value < OTHER_STARTS:
             text = (
-                f"The first states of the {episodes} episodes are no draws of the start states of the problem ({p_text(p_value)}): "
+                f"The first states of {episodes} episodes are no draws of the start states of the problem ({p_text(p_value)}): "
                 "the value of the logging policy is that from other starts."
             )
             found.append(doubt("starts", text, ("p_value", p_value)))
