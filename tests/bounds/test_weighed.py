@@ -235,3 +235,20 @@ def test_true_probabilities_are_hardly_ever_refuted() -> None:
 
     refuted = sum(taken_too_often(logged(seed)) for seed in range(300))
     assert refuted <= 3, "binomial(300, .001) exceeds 3 with a probability of .0003"
+
+
+@pytest.mark.parametrize("one_by_one", [True, False], ids=["each row twice", "the log twice"])
+def test_rows_that_stand_there_twice_decide_nothing(one_by_one: bool) -> None:
+    """As after a join that matched two rows each: the interval would be too narrow, and no single weight is wrong."""
+    rng = np.random.default_rng(0)
+    kept, whole = np.repeat(np.arange(200), 2) if one_by_one else np.tile(np.arange(200), 2), rng.normal(size=(200, 1))
+    actions = rng.integers(0, 2, 200)
+    rewards = (rng.uniform(size=200) < np.where(actions == 1, 0.7, 0.3)).astype(float)
+
+    def log(rows: np.ndarray) -> aope.Transitions:
+        states, half = whole[rows], np.full(len(rows), 0.5)
+        return aope.Transitions(
+            states, actions[rows], rewards[rows], states, episodes=np.arange(len(rows)), behavior_probability=half
+        )
+
+    assert taken_too_often(log(kept)) and not taken_too_often(log(np.arange(200)))

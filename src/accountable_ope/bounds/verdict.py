@@ -346,7 +346,10 @@ def _says_something(crossed: CrossFittedInterval) -> bool:
 
 def _advice(found: Interval | BaselineInterval, decision: Ruling | None) -> Statement:
     if isinstance(found, BaselineInterval) and not found.consistent:
-        return advice("inconsistent", "See how the probabilities were recorded, and whether rewards are as declared.")
+        return advice(
+            "inconsistent",
+            "See how the probabilities were recorded, whether rewards are as declared, and whether rows stand in the log twice.",
+        )
     if decision is None or found.status is not Status.OK:
         return advice(found.status.name.lower(), found.status.value)
     text = decision.judgment.value

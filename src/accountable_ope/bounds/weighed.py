@@ -129,20 +129,36 @@ def _probabilities(data: Transitions) -> FloatArray:
 
 
 def taken_too_often(rows: Transitions) -> bool:
-    """Whether an action was taken more often than the recorded probabilities b allow.
+    """Whether actions came, or came again, more often than the recorded probabilities b allow.
 
-    1(A_i = a) / b_i has a mean of at most 1 given the rows before, whatever is paid: a bet on more, at REFUTED_AT for all actions
-    together, that is won refutes them. Weights alone do not show it: where the target policy does what was recorded, they are 1.
+    1(A_i = a) / b_i has a mean of at most 1 given the rows before, whatever is paid, and so it has where a is what was done when
+    this state was last seen. Bets on more, at REFUTED_AT together, that are won refute the probabilities. The first show what
+    weights need not show: where the target policy does what was recorded, they are 1. The last shows rows that stand there twice.
     """
     if not rows.finite_actions:
         return False
     actions, found = np.unique(rows.actions), _probabilities(rows)
-    for action in actions:
-        ratios = np.where(rows.actions == action, 1 / found, 0.0)
-        bets = np.minimum(predictable_bets(ratios, mean=1.0), TRUNCATION)
-        if np.cumsum(np.log1p(bets * (ratios - 1))).max() >= math.log(len(actions) / REFUTED_AT):
-            return True
-    return False
+    before = _seen_last(rows)
+    again = np.where(before < 0, 1.0, np.where(rows.actions == rows.actions[before], 1 / found, 0.0))
+    wanted = math.log((len(actions) + 1) / REFUTED_AT)
+    each = (np.where(rows.actions == action, 1 / found, 0.0) for action in actions)
+    return any(_won(ratios) >= wanted for ratios in (again, *each))
+
+
+def _won(ratios: FloatArray) -> float:
+    """The largest logarithm of the capital of whoever bets that the mean is above 1."""
+    bets = np.minimum(predictable_bets(ratios, mean=1.0), TRUNCATION)
+    return float(np.cumsum(np.log1p(bets * (ratios - 1))).max())
+
+
+def _seen_last(rows: Transitions) -> IntArray:
+    """The last row before each in the same state, -1 where there is none."""
+    _, state = np.unique(row_keys(rows.states), return_inverse=True)
+    order = np.argsort(state, kind="stable")
+    found = np.full(len(rows), -1)
+    same = state[order][1:] == state[order][:-1]
+    found[order[1:][same]] = order[:-1][same]
+    return found
 
 
 def _premises(found: tuple[Statement, ...], rewards: Range, *, every_row: bool, discounted: bool) -> tuple[Statement, ...]:

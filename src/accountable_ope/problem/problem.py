@@ -79,17 +79,17 @@ class Experience:
                     "`policy` must be a function of the states: asked twice at the same state, it answered differently. Where it "
                     "draws its actions, use SampledPolicy."
                 )
-
         if not self.policy.exact:  # draws are one stream over all states
             return
         others = self.data.next_states[~self.data.terminated]
         together = np.concatenate([self.starts.states[:1], self.starts.states[-1:], others[:1], others[-1:]])
         for one, among in zip(alone, self._asked(together), strict=False):
             for a, b in zip(one, among, strict=True):
-                if len(b) == len(together) and np.abs(a[0] - b[0]).max() > ALONE * max(1.0, float(np.abs(a[0]).max())):
+                size = max(1.0, float(np.abs(a[0]).max()))
+                if len(b) == len(together) and np.abs(a[0] - b[0]).max() > ALONE * size:
                     raise InvalidInput(
-                        "`policy` must be a function of the state: asked for the first start state alone and for several states at "
-                        "once, it answered differently. A model must not be in training mode, nor normalize over its rows."
+                        "`policy` must be a function of the state: asked for the first start state alone and for several states "
+                        "at once, it answered differently. A model must not be in training mode, nor normalize over its rows."
                     )
 
     def _asked(self, states: FloatArray | None = None) -> list[tuple[FloatArray, FloatArray]]:
