@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 import accountable_ope as aope
-from accountable_ope.bounds.weighed import answer_of, leads, weighed_value
+from accountable_ope.bounds.weighed import answer_of, leads, taken_too_often, weighed_value
 from accountable_ope.problem.statements import Status
 from accountable_ope.verification import load_record, verify_record
 from command import aope_command
@@ -175,3 +175,83 @@ def test_it_covers_and_half_of_its_width_would_not(rows: int) -> None:
     middle = sum(abs(VALUE - 0.5 * (each.lower + each.upper)) <= 0.25 * each.width for each in found)
     assert binomtest(covered, 300, 0.5, alternative="less").pvalue > 1e-3
     assert binomtest(middle, 300, 0.5, alternative="less").pvalue < 1e-3
+
+
+def test_it_leads_only_where_the_starts_are_those_of_the_log() -> None:
+    """First states of another log, and a part of one's own, are no fixed states either, and other values are asked for."""
+    data, other = advertisements(), advertisements(seed=1)
+    part = aope.StartStates(data.states[data.states[:, 0] == 1], exact=False, fixed=False)
+    assert leads(asked(data))
+    for starts in (other.first_states(), part, aope.StartStates(data.states, fixed=False)):
+        assert not leads(asked(data, starts))
+
+
+def test_other_frequencies_of_the_same_starts_are_refused() -> None:
+    data = advertisements()
+    for starts in (
+        aope.StartStates([[0.0], [1.0], [2.0]], weights=[8, 1, 1]),
+        aope.StartStates(np.repeat([[0.0], [1.0], [2.0]], [320, 40, 40], axis=0), exact=False),
+    ):
+        with pytest.raises(aope.InvalidInput, match="at other frequencies than the start states"):
+            weighed_value(asked(data, starts), 0.1)
+    assert weighed_value(asked(data, aope.StartStates([[0.0], [1.0], [2.0]])), 0.1) is not None
+
+
+def test_probabilities_that_the_actions_refute_decide_nothing() -> None:
+    """A coin is recorded, which the target policy tosses too: all weights are 1, but the logger prefers one action."""
+    data, coin = advertisements(), aope.DiscretePolicy(lambda states: np.full((len(states), 2), 0.5), actions=2)
+    rng = np.random.default_rng(0)
+    actions = (rng.uniform(size=400) < 0.8).astype(np.int64)
+    wrong = aope.Transitions(
+        data.states,
+        actions,
+        actions.astype(float),
+        data.next_states,
+        data.terminated,
+        data.episodes,
+        behavior_probability=np.full(400, 0.5),
+    )
+    problem = aope.Problem(wrong, wrong.first_states(), coin, aope.Assumptions(discount=0.0, reward_range=(0, 1)))
+    interval = aope.bound_value(problem)
+    assert answer_of(interval).status is Status.INCONSISTENT, "the value is 1/2, and the mean of the weighted rewards .8"
+    assert interval.verdict().sentence.startswith("The recorded probabilities cannot be those of these rows")
+    ruling = interval.decide(at_least=0.6)
+    assert (ruling.judgment.name, ruling.if_true.name) == ("DOUBTED", "UNDECIDED")
+    assert interval.better_than_logged().judgment.name == "DOUBTED"
+
+
+def test_true_probabilities_are_hardly_ever_refuted() -> None:
+    """At level .001, of an adaptive logger whose favorite changes with what it has seen."""
+
+    def logged(seed: int) -> aope.Transitions:
+        rng, paid, shown = np.random.default_rng(seed), np.ones(2), np.full(2, 2.0)
+        actions, chances, rewards = np.zeros(200, np.int64), np.zeros(200), np.zeros(200)
+        for row in range(200):
+            likely = 0.95 if paid[1] / shown[1] > paid[0] / shown[0] else 0.05
+            actions[row] = rng.uniform() < likely
+            chances[row] = likely if actions[row] else 1 - likely
+            rewards[row] = rng.uniform() < (0.5, 0.6)[actions[row]]
+            paid[actions[row]] += rewards[row]
+            shown[actions[row]] += 1
+        states = np.zeros((200, 1))
+        return aope.Transitions(states, actions, rewards, states, episodes=np.arange(200), behavior_probability=chances)
+
+    refuted = sum(taken_too_often(logged(seed)) for seed in range(300))
+    assert refuted <= 3, "binomial(300, .001) exceeds 3 with a probability of .0003"
+
+
+@pytest.mark.parametrize("one_by_one", [True, False], ids=["each row twice", "the log twice"])
+def test_rows_that_stand_there_twice_decide_nothing(one_by_one: bool) -> None:
+    """As after a join that matched two rows each: the interval would be too narrow, and no single weight is wrong."""
+    rng = np.random.default_rng(0)
+    kept, whole = np.repeat(np.arange(200), 2) if one_by_one else np.tile(np.arange(200), 2), rng.normal(size=(200, 1))
+    actions = rng.integers(0, 2, 200)
+    rewards = (rng.uniform(size=200) < np.where(actions == 1, 0.7, 0.3)).astype(float)
+
+    def log(rows: np.ndarray) -> aope.Transitions:
+        states, half = whole[rows], np.full(len(rows), 0.5)
+        return aope.Transitions(
+            states, actions[rows], rewards[rows], states, episodes=np.arange(len(rows)), behavior_probability=half
+        )
+
+    assert taken_too_often(log(kept)) and not taken_too_often(log(np.arange(200)))

@@ -214,6 +214,23 @@ def test_a_choice_is_refused_where_something_else_is_asked(tmp_path: Path) -> No
     assert recipe.later(aope.Problem(DATA, MDP.starts, same_one, FACTS)) is not None
 
 
+def test_a_choice_of_single_steps_is_of_its_policy_too() -> None:
+    """They have no next states at which policies could be compared; but how far from its fit Q may be follows what they do."""
+    rng, n = np.random.default_rng(0), 400
+    states, actions = rng.normal(size=(n, 1)), (rng.uniform(size=n) < 0.1).astype(np.int64)
+    rewards = 0.5 + 0.2 * np.tanh(states[:, 0]) * (actions == 0)
+    data = aope.Transitions(states, actions, rewards, states, np.ones(n, bool), np.arange(n))
+
+    def always(action: int) -> aope.Problem:
+        policy = aope.DiscretePolicy(lambda at: np.tile(np.eye(2)[action], (len(at), 1)), actions=2)
+        return aope.Problem(data, data.first_states(), policy, aope.Assumptions(discount=0.0, reward_range=(0, 1)))
+
+    recipe = choose_recipe(always(0), neural=False, candidates=["cosines"])
+    assert recipe.later(always(0)) is not None
+    with pytest.raises(aope.InvalidInput, match="made for another target policy"):
+        aope.bound_value(always(1), recipe=recipe)
+
+
 def test_a_choice_is_of_its_start_states_where_these_were_fixed_before_the_data(tmp_path: Path) -> None:
     """A ball is enlarged where rows say little of the start states, and a table lists them."""
 

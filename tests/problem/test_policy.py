@@ -252,3 +252,24 @@ def test_a_policy_with_moods_is_refused():
     facts = aope.Assumptions(discount=0.9, reward_range=(0, 1))
     with pytest.raises(aope.InvalidInput, match="`policy` must be a function of the states"):
         aope.Problem(data, aope.StartStates([[0.0]]), moody, facts)
+
+
+def test_a_policy_must_answer_for_each_state_by_itself() -> None:
+    """As of a model in training mode, whose answers follow the batch: nothing such a policy does is a value of anything."""
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(50, 1))
+    data = aope.Transitions(states, rng.integers(0, 2, 50), rng.uniform(size=50), states + 0.1)
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
+
+    def of_the_batch(at: np.ndarray) -> np.ndarray:
+        share = 1 / (1 + np.exp(-(at[:, 0] - at[:, 0].mean())))
+        return np.column_stack([share, 1 - share])
+
+    def by_itself(at: np.ndarray) -> np.ndarray:
+        share = 1 / (1 + np.exp(-at[:, 0].astype(np.float32)))
+        return np.column_stack([share, 1 - share])
+
+    start = aope.StartStates(states[:1])
+    with pytest.raises(aope.InvalidInput, match="alone and for several states at once, it answered differently"):
+        aope.Problem(data, start, aope.DiscretePolicy(of_the_batch, actions=2), facts)
+    assert aope.Problem(data, start, aope.DiscretePolicy(by_itself, actions=2), facts).policy.exact

@@ -280,6 +280,10 @@ class Comparison(Shown, Drawn):
         unclear = {Judgment.DOUBTED, Judgment.INCONSISTENT}
         if any(each.judgment in unclear for each in self.differences):
             doubted = [each.name for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
+            if not doubted and any(
+                isinstance(each.found, LoggedValue) and _starts_elsewhere(each.found) for each in self.contenders
+            ):
+                return f"The {LOGGED} is known from other starts: no ranking with it should rest on that."
             return f"The class is doubted or refuted for {', '.join(doubted) or 'a policy'}: no ranking should rest on it."
         if len(best) == 1:
             return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies."

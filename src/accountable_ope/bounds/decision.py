@@ -84,7 +84,9 @@ def at_least(interval: Interval, threshold: float) -> Ruling:
     """The claim that the value is at least the threshold, by what answers first."""
     wanted, found = number(threshold, "at_least"), answer_of(interval)
     allowed = interval.ranges.value
-    if found.lower >= wanted:
+    if not found.lower <= found.upper:
+        by_ends = Judgment.UNDECIDED  # ends that have crossed, or are none, say nothing
+    elif found.lower >= wanted:
         by_ends = Judgment.SUPPORTED
     elif found.upper < wanted:
         by_ends = Judgment.REFUTED
@@ -120,7 +122,9 @@ def better_than_logged(interval: Interval) -> Ruling:
 
 def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: float) -> Ruling:
     """Two intervals that hold at once with probability 1 - delta."""
-    if interval.lower > logged.upper:
+    if not (interval.lower <= interval.upper and logged.lower <= logged.upper):
+        by_ends = Judgment.UNDECIDED
+    elif interval.lower > logged.upper:
         by_ends = Judgment.SUPPORTED
     elif interval.upper <= logged.lower:
         by_ends = Judgment.REFUTED

@@ -24,9 +24,11 @@ from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, Range, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.contradictions import check_data, may_end
+from ..problem.other_starts import OTHER_STARTS, starts_p_value
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import StartStates, Transitions
+from ..radii.doubts import p_text
 from ..radii.premises import Asked, ending_premises
 from ..validation import BoolArray, FloatArray, IntArray, plural, probability_level, row_keys
 from .asymptotic import normalized_ends
@@ -309,6 +311,14 @@ def _doubts(data: Transitions, starts: StartStates | None, begins: IntArray, epi
                 "the value of the logging policy is that from other starts."
             )
             found.append(doubt("starts", text, ("elsewhere", elsewhere)))
+    if starts is not None and not found:
+        p_value = starts_p_value(data.states[begins], starts)
+        if p_value < OTHER_STARTS:
+            text = (
+                f"The first states of {episodes} episodes are no draws of the start states of the problem ({p_text(p_value)}): "
+                "the value of the logging policy is that from other starts."
+            )
+            found.append(doubt("starts", text, ("p_value", p_value)))
     if episodes < FEW_EPISODES:
         text = f"{episodes} {plural(episodes, 'episode is', 'episodes are')} few for the large-sample interval."
         found.append(doubt("few-episodes", text, ("episodes", episodes)))

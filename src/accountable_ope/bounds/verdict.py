@@ -197,9 +197,7 @@ def _by_probabilities(
             least, most = found.return_range
             first = f"The recorded probabilities do not bound {NEW}: anything from {least:.4g} to {most:.4g} is possible{beside}"
         case Status.INCONSISTENT:
-            first = (
-                f"The recorded probabilities cannot be those of these rows: no value of the new policy agrees with both{beside}"
-            )
+            first = f"The recorded probabilities cannot be those of these rows, so that no value follows from them{beside}"
         case _:
             low, high = outward(found.lower, found.upper)
             sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
@@ -348,7 +346,10 @@ def _says_something(crossed: CrossFittedInterval) -> bool:
 
 def _advice(found: Interval | BaselineInterval, decision: Ruling | None) -> Statement:
     if isinstance(found, BaselineInterval) and not found.consistent:
-        return advice("inconsistent", "See how the probabilities were recorded, and whether rewards are as declared.")
+        return advice(
+            "inconsistent",
+            "See how the probabilities were recorded, whether rewards are as declared, and whether rows stand in the log twice.",
+        )
     if decision is None or found.status is not Status.OK:
         return advice(found.status.name.lower(), found.status.value)
     text = decision.judgment.value

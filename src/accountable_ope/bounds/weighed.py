@@ -14,17 +14,21 @@ narrower one may fail with 2 delta. So it is decided by how the log was made (`l
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..baselines.bounds import TRUNCATION, predictable_bets
 from ..baselines.interval import BaselineInterval, importance_sampling_interval
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, Range
+from ..problem.other_starts import OTHER_STARTS, starts_p_value
 from ..problem.problem import Problem
 from ..problem.statements import Statement, premise, range_text
 from ..problem.transitions import Transitions
+from ..radii.doubts import p_text
 from ..validation import FloatArray, IntArray, row_keys
 
 if TYPE_CHECKING:
@@ -34,6 +38,9 @@ PER_ROW = (
     "Given the rows before it, each row{first} begins in a draw of the start states, and its action was drawn with the recorded "
     "probability."
 )
+
+REFUTED_AT = 1e-3
+"""The level at which how often actions were taken refutes the recorded probabilities."""
 
 
 def one_step(problem: Problem) -> bool:
@@ -46,17 +53,20 @@ def one_step(problem: Problem) -> bool:
 def leads(problem: Problem) -> bool:
     """Whether recorded probabilities answer first, by facts that no reward has a part in.
 
-    Every row is an episode, so that none of them is left out, and the start states are those of the log: from others, which a log
-    need not have been drawn from, these weights do not lead.
+    Every row is an episode, so that none of them is left out, and the start states are those of the log, all of them: from
+    others, be they a part of these or those of another log, these weights do not lead.
     """
-    data = problem.data
+    data, starts = problem.data, problem.starts
     single = data.episodes is None or data.number_of_episodes == len(data)
-    return one_step(problem) and single and not problem.starts.fixed
+    if not (one_step(problem) and single) or starts.fixed or starts.exact:
+        return False
+    return np.array_equal(starts.states, data.states[_first_rows(data)])
 
 
 def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     """Betting on weighted rewards; None where more than one step decides, or no probabilities are recorded.
 
+    Its ends have crossed where the rows refute the recorded probabilities: by the weighted rewards, or by the actions alone.
     Raises InvalidInput where there is no such interval: start states that the log does not begin in, or a policy without
     probabilities.
     """
@@ -76,6 +86,9 @@ def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     )
     alone = Assumptions(discount=0.0, reward_range=facts.reward_range, value_range=facts.value_range)
     found = importance_sampling_interval(rows, problem.policy, assumptions=alone, horizon=1, delta=delta)
+    if taken_too_often(rows):
+        least, most = found.return_range
+        found = replace(found, lower=most, upper=least)
     premises = _premises(found.premises, facts.reward_range, every_row=len(first) == len(data), discounted=facts.discount > 0)
     return replace(found, estimand="Value of the target policy", count=len(data), premises=premises)
 
@@ -96,19 +109,56 @@ def _first_rows(data: Transitions) -> IntArray:
 
 
 def _refuse_other_starts(problem: Problem, first: IntArray) -> None:
-    """Of a finite start distribution all states are known, and a row that begins elsewhere is no draw of it."""
-    starts = problem.starts
-    if not (starts.exact and starts.fixed):
-        return
-    known = row_keys(starts.states[starts.weights > 0])
-    elsewhere = int((~np.isin(row_keys(problem.data.states[first]), known)).sum())
-    if elsewhere:
-        raise InvalidInput(f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have.")
+    """Of a finite start distribution all states are known, and a row that begins elsewhere is no draw of it; nor are rows that
+    begin in the same states at other frequencies.
+    """
+    starts, begins = problem.starts, problem.data.states[first]
+    if starts.exact:
+        known = row_keys(starts.states[starts.weights > 0])
+        elsewhere = int((~np.isin(row_keys(begins), known)).sum())
+        if elsewhere:
+            raise InvalidInput(f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have.")
+    p_value = starts_p_value(begins, starts)
+    if p_value < OTHER_STARTS:
+        raise InvalidInput(f"The steps of the log begin at other frequencies than the start states ({p_text(p_value)}).")
 
 
 def _probabilities(data: Transitions) -> FloatArray:
     assert data.behavior_probability is not None
     return data.behavior_probability
+
+
+def taken_too_often(rows: Transitions) -> bool:
+    """Whether actions came, or came again, more often than the recorded probabilities b allow.
+
+    1(A_i = a) / b_i has a mean of at most 1 given the rows before, whatever is paid, and so it has where a is what was done when
+    this state was last seen. Bets on more, at REFUTED_AT together, that are won refute the probabilities. The first show what
+    weights need not show: where the target policy does what was recorded, they are 1. The last shows rows that stand there twice.
+    """
+    if not rows.finite_actions:
+        return False
+    actions, found = np.unique(rows.actions), _probabilities(rows)
+    before = _seen_last(rows)
+    again = np.where(before < 0, 1.0, np.where(rows.actions == rows.actions[before], 1 / found, 0.0))
+    wanted = math.log((len(actions) + 1) / REFUTED_AT)
+    each = (np.where(rows.actions == action, 1 / found, 0.0) for action in actions)
+    return any(_won(ratios) >= wanted for ratios in (again, *each))
+
+
+def _won(ratios: FloatArray) -> float:
+    """The largest logarithm of the capital of whoever bets that the mean is above 1."""
+    bets = np.minimum(predictable_bets(ratios, mean=1.0), TRUNCATION)
+    return float(np.cumsum(np.log1p(bets * (ratios - 1))).max())
+
+
+def _seen_last(rows: Transitions) -> IntArray:
+    """The last row before each in the same state, -1 where there is none."""
+    _, state = np.unique(row_keys(rows.states), return_inverse=True)
+    order = np.argsort(state, kind="stable")
+    found = np.full(len(rows), -1)
+    same = state[order][1:] == state[order][:-1]
+    found[order[1:][same]] = order[:-1][same]
+    return found
 
 
 def _premises(found: tuple[Statement, ...], rewards: Range, *, every_row: bool, discounted: bool) -> tuple[Statement, ...]:

@@ -41,8 +41,8 @@ class MadeFor:
     starts : str
         What names the start states; empty where they are those of the log, which have no part in a choice.
     policy : array (probes, k)
-        Actions and probabilities of the target policy at some next states of the rows that chose; no columns where the policy
-        is known by draws only, which are others with another seed.
+        Actions and probabilities of the target policy at some next states of the rows that chose (states, where none of these
+        rows has a next one); no columns where the policy is known by draws only, which are others with another seed.
     """
 
     discount: float
@@ -87,9 +87,11 @@ class MadeFor:
 
 
 def _asked_at(policy: Policy, data: Transitions, rows: int) -> FloatArray:
+    """Actions and probabilities at next states, or where every step is the last one at the states themselves."""
     live = np.flatnonzero(~data.terminated[:rows])
-    chosen = live[np.unique(np.linspace(0, len(live) - 1, min(PROBES, len(live))).astype(np.int64))] if len(live) else live
+    at = data.next_states[live] if len(live) else data.states[:rows]
+    chosen = at[np.unique(np.linspace(0, len(at) - 1, min(PROBES, len(at))).astype(np.int64))] if len(at) else at
     if not policy.exact or not len(chosen):
         return np.zeros((len(chosen), 0))
-    branches = policy.branches(data.next_states[chosen])
+    branches = policy.branches(chosen)
     return np.concatenate([np.column_stack([each.actions, each.weights]) for each in branches], axis=1)

@@ -20,6 +20,9 @@ from .row_ranges import RowRanges
 from .step_knowledge import NOTHING_KNOWN, StepKnowledge
 from .transitions import StartStates, Transitions
 
+ALONE = 1e-4
+"""Answers at a state alone and among others are the same up to this: models in single precision round otherwise in a batch."""
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -68,19 +71,33 @@ class Experience:
         self._refuse_moods()
 
     def _refuse_moods(self) -> None:
-        """A policy that answers differently when asked again is no function of the states."""
-        for first, again in zip(self._asked(), self._asked(), strict=True):
+        """A policy that answers differently when asked again, or in other company, is no function of the state."""
+        alone = self._asked()
+        for first, again in zip(alone, self._asked(), strict=True):
             if not all(np.array_equal(a, b) for a, b in zip(first, again, strict=True)):
                 raise InvalidInput(
                     "`policy` must be a function of the states: asked twice at the same state, it answered differently. Where it "
                     "draws its actions, use SampledPolicy."
                 )
+        if not self.policy.exact:  # draws are one stream over all states
+            return
+        others = self.data.next_states[~self.data.terminated]
+        together = np.concatenate([self.starts.states[:1], self.starts.states[-1:], others[:1], others[-1:]])
+        for one, among in zip(alone, self._asked(together), strict=False):
+            for a, b in zip(one, among, strict=True):
+                size = max(1.0, float(np.abs(a[0]).max()))
+                if len(b) == len(together) and np.abs(a[0] - b[0]).max() > ALONE * size:
+                    raise InvalidInput(
+                        "`policy` must be a function of the state: asked for the first start state alone and for several states "
+                        "at once, it answered differently. A model must not be in training mode, nor normalize over its rows."
+                    )
 
-    def _asked(self) -> list[tuple[FloatArray, FloatArray]]:
-        """What the policy answers at one state: actions and their weights, or the mean of normal ones."""
-        states = self.starts.states[:1]
+    def _asked(self, states: FloatArray | None = None) -> list[tuple[FloatArray, FloatArray]]:
+        """What the policy answers, by default at the first start state: actions and weights, or the mean of normal ones."""
+        if states is None:
+            states = self.starts.states[:1]
         if isinstance(self.policy, GaussianPolicy):
-            return [(self.policy.means(states), np.ones(1))]
+            return [(self.policy.means(states), np.ones(len(states)))]
         return [(branch.actions, branch.weights) for branch in self.policy.branches(states)]
 
     @cached_property
