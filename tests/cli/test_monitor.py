@@ -138,3 +138,12 @@ def test_a_copy_under_another_name_is_refused(folder, known_state):
     done = aope_command("monitor", "known.npz", "copy.parquet", *OPTIONS, cwd=folder)
     assert done.returncode == 2 and known_state.read_bytes() == before
     assert done.stderr == "Error: copy.parquet holds the same as night-1.parquet, and rows must not be taken in twice.\n"
+
+
+def test_the_same_rows_in_another_file_are_refused(folder, known_state):
+    before = known_state.read_bytes()
+    pq.write_table(pq.read_table(folder / NIGHTS[0]), folder / "again.parquet", compression="gzip")
+    assert (folder / "again.parquet").read_bytes() != (folder / NIGHTS[0]).read_bytes()
+    done = aope_command("monitor", "known.npz", "again.parquet", *OPTIONS, cwd=folder)
+    assert done.returncode == 2 and known_state.read_bytes() == before
+    assert done.stderr == "Error: again.parquet holds the same rows as night-1.parquet, and rows must not be taken in twice.\n"

@@ -299,6 +299,7 @@ def _bounds(folder: Path, data: Any, mdp: Any, asked: Any, common: dict[str, Any
     setting = {"features": common["features"], "kernel": common["kernel"], "radius": "azuma-anytime", "planned": 100}
     monitor = aope.Monitor(question, **setting)
     monitor.update(data)
+    monitor.look_with(data)
     monitor.decided(-1.0)
     monitor.save(folder / "monitor.npz")
     aope.Monitor.load(folder / "monitor.npz", question, **setting)

@@ -139,6 +139,17 @@ class Monitor(Shown, Drawn):
         return self._looks
 
     @checked
+    def look_with(self, batch: Transitions) -> Look | None:
+        """The first look whose batch had exactly these rows: the same ones again, or those of a process without chance."""
+        start = 0
+        for look in self._looks:
+            stop, known = look.count, None if self._taken is None else self._taken.data
+            if known is not None and stop - start == len(batch) and _same_rows(known, slice(start, stop), batch):
+                return look
+            start = stop
+        return None
+
+    @checked
     def decided(self, threshold: float) -> Decision | None:
         """When it became certain that the value is at least the threshold, or below it; None while it is not."""
         return first_decision(self._looks, threshold)
@@ -355,6 +366,17 @@ def refuse_growing(rule: RadiusRule, question: Question, classes: Sequence[Funct
     if not (policy.exact or isinstance(policy, SampledPolicy)):
         raise InvalidInput("`policy` of a monitor must be exact or a SampledPolicy, whose draws can be renewed for new rows.")
     return tuple(maps)
+
+
+def _same_rows(data: Transitions, rows: slice, batch: Transitions) -> bool:
+    pairs = (
+        (data.states, batch.states),
+        (data.actions, batch.actions),
+        (data.rewards, batch.rewards),
+        (data.next_states, batch.next_states),
+        (data.terminated, batch.terminated),
+    )
+    return all(np.array_equal(before[rows], now) for before, now in pairs)
 
 
 def _reference(facts: Assumptions) -> float:

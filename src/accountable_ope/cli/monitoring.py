@@ -99,6 +99,9 @@ def monitor(
     )
     report: MonitorReport | None = None
     for path, label, file in read if new else ():
+        if (before := opened.look_with(file.data)) is not None:
+            name = before.label.rpartition(" ")[0]
+            raise InvalidInput(f"{path.name} holds the same rows as {name}, and rows must not be taken in twice.")
         try:
             report = opened.update(file.data, label)
         except InvalidInput as error:

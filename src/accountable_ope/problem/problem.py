@@ -81,8 +81,9 @@ class Experience:
                 )
         if not self.policy.exact:  # draws are one stream over all states
             return
-        others = self.data.next_states[~self.data.terminated]
-        together = np.concatenate([self.starts.states[:1], self.starts.states[-1:], others[:1], others[-1:]])
+        # Of earlier rows of a log that grows, a policy that is a table may know no more.
+        last = self.data.next_states[-1:][~self.data.terminated[-1:]]
+        together = np.concatenate([self.starts.states[:1], self.starts.states[-1:], last])
         for one, among in zip(alone, self._asked(together), strict=False):
             for a, b in zip(one, among, strict=True):
                 size = max(1.0, float(np.abs(a[0]).max()))
