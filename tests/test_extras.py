@@ -18,7 +18,7 @@ from command import aope_command
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-FOR_DEVELOPERS = {"test", "lint", "bench"}
+FOR_DEVELOPERS = {"test", "lint", "bench", "docs"}
 NO_FEATURE = {"training": "trains the policies of examples/train_policies.py: policies of Stable-Baselines3 bring their own"}
 
 
