@@ -108,7 +108,7 @@ def test_demo_is_the_command_that_it_names(demo_folder):
     _, intervals = run_demo()
     printed = json.loads(done.stdout)["intervals"]
     for one, other in zip(printed, intervals, strict=True):
-        assert (one["lower"], one["upper"]) == pytest.approx((other.lower, other.upper), rel=1e-9)
+        assert (one["lower"], one["upper"]) == pytest.approx((other.lower, other.upper), rel=1e-7)
 
 
 def test_bound_from_columns_covers(tabular_folder):
