@@ -17,6 +17,7 @@ from accountable_ope.errors import InvalidInput
 from accountable_ope.report.arena import arena_document
 from accountable_ope.report.arena_plot import arena_figure
 from accountable_ope.runner.store import Store
+from accountable_ope.trust.recipe import made_by
 from command import aope_command
 
 TRUTH = challenge_named("bandit").truth.value
@@ -157,7 +158,22 @@ def test_the_page_is_the_json(kept):
         assert shown == ("silent" if each["silent"] == each["logs"] else width_text(each["width"]))
         assert f"{each['fraction']:.2f} [{each['low']:.2f}, {each['high']:.2f}]" in cells[2] and cells[-1] == str(each["logs"])
         assert ("**" in cells[2]) is (each["judgment"] != "keeps")
-    assert text == page.read_text() and markdown(Ranking(standings(_rows(kept)))) in text
+    rows = _rows(kept)
+    recipes = made_by(row.recipe for row in rows if row.contestant.startswith("aope "))
+    assert text == page.read_text() and markdown(Ranking(standings(rows)), made_by=recipes) in text
+
+
+def test_one_file_of_trials_gives_the_page_of_the_folder(kept):
+    from_folder, from_file = kept / "folder.md", kept / "file.md"
+    for page in (from_folder, from_file):
+        page.write_text(f"# Page\n\n{BEGIN}\n{END}\n")
+    words = ("arena", "--stored", "--markdown")
+    first = aope_command(*words, "folder.md", "--out", "kept", "--keep", "trials.parquet", cwd=kept)
+    second = aope_command(*words, "file.md", "--from", "trials.parquet", cwd=kept)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert from_folder.read_text() == from_file.read_text()
+    refused = aope_command("arena", "--stored", "--from", "trials.parquet", "--keep", "trials.parquet", cwd=kept)
+    assert refused.returncode == 2 and "would replace an input" in refused.stderr
 
 
 def _rows(folder):

@@ -11,8 +11,9 @@ from accountable_ope.arena.bout import REFUSED, Bout
 from accountable_ope.arena.challenges import challenge_named
 from accountable_ope.arena.costs import BUDGET, FEW, LEAST, MANY, Costs
 from accountable_ope.arena.entrants import ENTRANT_NAMES, entrant, entrants_named
+from accountable_ope.arena.keeping import keep_bouts, read_bouts, read_kept
 from accountable_ope.arena.own import OWN
-from accountable_ope.arena.running import Arena, Plan, bout, read_bouts
+from accountable_ope.arena.running import Arena, Plan, bout
 from accountable_ope.baselines.contestant import Contestant, Needs
 from accountable_ope.errors import InvalidInput
 from accountable_ope.problem.statements import Guarantee
@@ -71,6 +72,25 @@ def test_a_run_that_is_repeated_gives_the_same_rows_and_computes_nothing_twice(t
     assert arena.run() == rows and asked == []
     more = Arena((CHALLENGE,), FAST, Plan((300,), 3), tmp_path, 1).run()
     assert set(asked) == {2} and [row for row in more if row.log < 2] == list(rows)
+
+
+def test_a_run_goes_on_from_one_file_of_trials(tmp_path, monkeypatch):
+    rows = Arena((CHALLENGE,), FAST, Plan((300,), 2), None, 1).run()
+    keep_bouts(rows, tmp_path / "kept.parquet")
+    known = read_kept(tmp_path / "kept.parquet", [CHALLENGE])
+    assert {row.key: row for row in known} == {row.key: row for row in rows}
+    real, asked = running.bout, []
+    monkeypatch.setattr(running, "bout", lambda *words: asked.append(words[4]) or real(*words))
+    more = Arena((CHALLENGE,), FAST, Plan((300,), 3), None, 1, known).run()
+    assert set(asked) == {2} and [row for row in more if row.log < 2] == list(rows)
+    keep_bouts([replace(row, truth=row.truth + 1) for row in rows], tmp_path / "forged.parquet")
+    with pytest.raises(InvalidInput, match=r"forged.parquet holds rows of another problem 'bandit-logged': use another one"):
+        read_kept(tmp_path / "forged.parquet", [CHALLENGE])
+
+
+def test_ours_say_which_recipe_made_them():
+    rows = Arena((CHALLENGE,), FAST, Plan((300,), 1), None, 1).run()
+    assert {row.contestant: bool(row.recipe) for row in rows} == {each.name: each.name.startswith("aope ") for each in FAST}
 
 
 def test_two_processes_give_the_rows_of_one():

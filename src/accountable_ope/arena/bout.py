@@ -46,6 +46,8 @@ class Bout:
         The sentence of a refusal.
     seconds : float
         Of processor time.
+    recipe : str
+        Of ours: what chose class, ball and radius (`recipe_mark`). Empty for others, and where it was not written down.
     """
 
     challenge: str
@@ -65,6 +67,7 @@ class Bout:
     status: str
     reason: str
     seconds: float
+    recipe: str = ""
 
     @property
     def key(self) -> Key:

@@ -41,9 +41,13 @@ def verdict(ranking: Ranking) -> str:
     return " ".join(parts)
 
 
-def markdown(ranking: Ranking, skipped: Sequence[Skipped] = ()) -> str:
-    """The verdict; who to take when; everybody over all cells; the narrowest of every cell; a table per group of problems."""
-    parts = [verdict(ranking), *[f"{each.name} was skipped: {each.reason}." for each in skipped], ""]
+def markdown(ranking: Ranking, skipped: Sequence[Skipped] = (), made_by: str = "") -> str:
+    """The verdict; who to take when; everybody over all cells; the narrowest of every cell; a table per group of problems.
+
+    made_by: which recipes our own intervals are of, in a sentence.
+    """
+    parts = [verdict(ranking), *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
+    parts += ["", f"Ours: {made_by[0].lower()}{made_by[1:]}", ""] if made_by else [""]
     parts += ["### What to use when", "", *table(ADVICE, list(_advice_lines(ranking))), "", ADVISED, ""]
     parts += ["### Everybody", "", *table(CAREERS, list(_career_lines(ranking))), "", COUNTED, ""]
     parts += ["### The narrowest", "", *table(CELLS, list(_cell_lines(ranking.cells))), "", NARROWEST, ""]
@@ -90,9 +94,9 @@ EXPLAINED = (
 )
 
 
-def write_page(path: str | os.PathLike[str], ranking: Ranking, skipped: Sequence[Skipped] = ()) -> None:
+def write_page(path: str | os.PathLike[str], ranking: Ranking, skipped: Sequence[Skipped] = (), made_by: str = "") -> None:
     """Put the tables between the marks of a page that exists, in place of what stands there."""
-    fill(Path(path), BEGIN, END, markdown(ranking, skipped))
+    fill(Path(path), BEGIN, END, markdown(ranking, skipped, made_by))
 
 
 def check_page(path: str | os.PathLike[str]) -> None:

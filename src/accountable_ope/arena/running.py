@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
@@ -13,18 +12,20 @@ from time import process_time
 import numpy as np
 
 from ..baselines.contestant import Contestant
-from ..errors import InvalidFile, InvalidInput
+from ..errors import InvalidInput
 from ..problem.statements import Kind, Status
 from ..problem.transitions import Transitions
 from ..runner.run import Report, run_pieces, trial_seed
 from ..runner.store import Store
+from ..trust.recipe import recipe_mark
 from ..validation import probability_level, whole
 from .bout import REFUSED, Bout
 from .challenge import Challenge
 from .challenges import challenge_named
 from .costs import Costs, Unmeasured
 from .entrants import entrant, entry
-from .own import DOUBTED
+from .keeping import read_bouts
+from .own import DOUBTED, is_own
 
 SIZES = (1_000, 5_000, 20_000)
 
@@ -97,6 +98,7 @@ def bout(challenge: Challenge, contestant: Contestant, data: Transitions, n: int
         status=status,
         reason=reason,
         seconds=process_time() - begin,
+        recipe=recipe_mark() if is_own(contestant.name) else "",
     )
 
 
@@ -143,13 +145,14 @@ def applicable(challenge: Challenge, contestants: Sequence[Contestant]) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class Arena:
-    """Challenges, contestants, a plan, and a folder that keeps what is finished."""
+    """Challenges, contestants, a plan, a folder that keeps what is finished, and trials that are known from elsewhere."""
 
     challenges: tuple[Challenge, ...]
     contestants: tuple[Contestant, ...]
     plan: Plan
     folder: Path | None = None
     workers: int | None = None
+    known: tuple[Bout, ...] = ()
 
     def __post_init__(self) -> None:
         for name, listed in (("problem", self.challenges), ("contestant", self.contestants)):
@@ -169,7 +172,7 @@ class Arena:
         return costs
 
     def run(self, phase: Callable[[str], Report | None] = lambda name: None) -> tuple[Bout, ...]:
-        """All rows of the plan; what the folder holds is not computed again.
+        """All rows of the plan; what is known, or the folder holds, is not computed again.
 
         The first logs of all problems come before the second ones, so that a run that was stopped has as many of each.
         """
@@ -189,7 +192,9 @@ class Arena:
     def _rows(self, counts: dict[Cell, int], report: Report | None) -> tuple[Bout, ...]:
         delta = self.plan.delta
         store = None if self.folder is None else Store(self.folder, Bout)
-        rows = {} if self.folder is None else {row.key: row for row in read_bouts(self.folder, self.challenges)}
+        rows = {row.key: row for row in self.known}
+        if self.folder is not None:
+            rows |= {row.key: row for row in read_bouts(self.folder, self.challenges)}
         meetings = []
         for log in range(max(counts.values(), default=0)):
             lacking: dict[tuple[str, int], list[str]] = {}
@@ -203,16 +208,3 @@ class Arena:
             for (challenge, n, contestant), count in counts.items()
             for log in range(count)
         )
-
-
-def read_bouts(folder: str | os.PathLike[str], challenges: Sequence[Challenge]) -> Iterator[Bout]:
-    """What a folder holds of these challenges; refused where one of the same name had another truth."""
-    if not Path(folder).is_dir():
-        raise InvalidFile(f"{os.fspath(folder)} is not a folder.")
-    truths = {challenge.name: challenge.truth.value for challenge in challenges}
-    for row in Store(Path(folder), Bout).read_all():
-        if row.challenge in truths:
-            # Exact values are linear solves, whose last digits depend on the machine.
-            if not math.isclose(row.truth, truths[row.challenge], rel_tol=1e-9, abs_tol=1e-12):
-                raise InvalidInput(f"{os.fspath(folder)} holds rows of another problem {row.challenge!r}: use another folder.")
-            yield row

@@ -17,12 +17,15 @@ from ..arena.challenges import GROUPS, challenges_named, group_of
 from ..arena.costs import FAST, FEW, MANY, Costs
 from ..arena.entrants import entrants_named
 from ..arena.judging import Ranking, Standing, standings
+from ..arena.keeping import keep_bouts, read_bouts, read_kept
+from ..arena.own import is_own
 from ..arena.page import check_page, seconds_text, verdict, width_text, write_page
-from ..arena.running import SIZES, Arena, Plan, read_bouts
+from ..arena.running import SIZES, Arena, Plan
 from ..baselines.contestant import Contestant
 from ..errors import InvalidInput
 from ..report.arena import arena_document, entrants_document, plan_document
 from ..report.arena_plot import arena_figure
+from ..trust.recipe import made_by
 from ..trust.tasks import Skipped
 from .options import DELTA, OUTPUT, Workers
 from .output import PlotOptions, check_folder, console, note, print_json, progress
@@ -48,7 +51,14 @@ def arena(
     quick: Annotated[bool, Parameter(help="A small run: every method once on a log of 500 rows of every problem.")] = False,
     workers: Workers = None,
     out: Annotated[Path | None, Parameter(help="Folder that keeps finished trials, which are then not computed again.")] = None,
-    stored: Annotated[bool, Parameter(help="Show what the folder of --out holds, however many logs; run nothing.")] = False,
+    known: Annotated[
+        Path | None, Parameter(name="--from", help="File of finished trials (--keep) to start from, beside --out.")
+    ] = None,
+    stored: Annotated[bool, Parameter(help="Show what --out and --from hold, however many logs; run nothing.")] = False,
+    keep: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="Write all trials, also those of --out and --from, to one compact Parquet file."),
+    ] = None,
     plan: Annotated[bool, Parameter(help="Run the first log of each only, and print what all would take.")] = False,
     list_entrants: Annotated[bool, Parameter(name="--list", help="List problems and methods and leave.")] = False,
     markdown: Annotated[
@@ -66,14 +76,17 @@ def arena(
     asked = Plan(sizes=n or start.sizes, trials=start.trials if trials is None else trials, delta=delta)
     if markdown is not None:
         check_page(markdown)
-    output.check(others={"--markdown": markdown})
+    output.check(others={"--markdown": markdown, "--keep": keep}, inputs=[] if known is None else [known])
+    if keep is not None and keep.suffix != ".parquet":
+        raise InvalidInput(f"--keep must end in .parquet. Got {keep.name!r}.")
     if plan and (stored or trials is not None):
         raise InvalidInput("--plan says how many logs there would be: leave out --trials and --stored.")
+    before = () if known is None else read_kept(known, challenges)
     if stored:
-        rows = _stored(out, challenges, contestants, asked if n or quick else None, delta)
+        rows = _stored(out, known, before, challenges, contestants, asked if n or quick else None, delta)
     else:
         check_folder("--out", out)
-        where = Arena(challenges, contestants, asked, out, workers)
+        where = Arena(challenges, contestants, asked, out, workers, before)
         with progress(output.as_json) as phase:
             if plan:
                 costs = where.costs(phase("the first log of each"))
@@ -83,6 +96,12 @@ def arena(
                     print_plan(console(), costs)
                 return 0
             rows = where.run(phase)
+    if keep is not None:
+        everything = challenges_named(None)[0]
+        held = () if known is None else read_kept(known, everything)
+        added = () if out is None else tuple(read_bouts(out, everything))
+        keep_bouts(tuple({row.key: row for row in (*held, *added, *rows)}.values()), keep)
+        note(f"Trials: {keep}")
     ranking = Ranking(standings(rows))
     if output.as_json:
         print_json("arena", arena_document(ranking, skipped))
@@ -90,26 +109,32 @@ def arena(
         print_ranking(console(), ranking, skipped)
     output.draw(lambda: arena_figure(ranking))
     if markdown is not None:
-        write_page(markdown, ranking, skipped)
+        write_page(markdown, ranking, skipped, made_by(row.recipe for row in rows if is_own(row.contestant)))
         note(f"Page: {markdown}")
     return EXIT_REFUTED if any(row.own for row in ranking.refuted) else 0
 
 
 def _stored(
-    out: Path | None, challenges: Sequence[Challenge], contestants: Sequence[Contestant], plan: Plan | None, delta: float
+    out: Path | None,
+    known: Path | None,
+    before: Sequence[Bout],
+    challenges: Sequence[Challenge],
+    contestants: Sequence[Contestant],
+    plan: Plan | None,
+    delta: float,
 ) -> tuple[Bout, ...]:
-    """What the folder holds at this delta; with a plan, of its sizes only."""
-    if out is None:
-        raise InvalidInput("--stored needs --out, the folder that holds the trials.")
+    """What folder and file hold at this delta; with a plan, of its sizes only."""
+    if out is None and known is None:
+        raise InvalidInput("--stored needs --out, the folder that holds the trials, or --from, the file.")
     names = {each.name for each in contestants}
-    found = {
-        row.key: row
-        for row in read_bouts(out, challenges)
-        if row.delta == delta and row.contestant in names and (plan is None or row.n in plan.sizes)
-    }
+    held = {row.key: row for row in (*before, *(() if out is None else read_bouts(out, challenges)))}
+    found = tuple(
+        row for row in held.values() if row.delta == delta and row.contestant in names and (plan is None or row.n in plan.sizes)
+    )
     if not found:
-        raise InvalidInput(f"{out} holds no such trials at delta = {delta:g}.")
-    return tuple(found.values())
+        places = " and ".join(str(each) for each in (out, known) if each is not None)
+        raise InvalidInput(f"{places} {'hold' if out and known else 'holds'} no such trials at delta = {delta:g}.")
+    return found
 
 
 def print_ranking(terminal: Console, ranking: Ranking, skipped: Sequence[Skipped]) -> None:

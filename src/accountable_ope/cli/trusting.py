@@ -98,7 +98,7 @@ def trust(
     else:
         print_trust(console(), rows, skipped)
     if markdown is not None:
-        write_page(markdown, rows, skipped, made_by(answers))
+        write_page(markdown, rows, skipped, made_by(answer.recipe for answer in answers))
         note(f"Page: {markdown}")
     return EXIT_REFUTED if refuted(rows) else 0
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .answers import Answer
 
 CHOOSING = ("defaults", "fitting/training.py", "fitting/neural.py", "bounds/first_answer.py", "radii", "trust/methods.py")
 """Modules that choose class, ball and radius, below the package."""
@@ -29,9 +25,9 @@ def recipe_mark() -> str:
     return digest.hexdigest()[:12]
 
 
-def made_by(answers: Sequence[Answer]) -> str:
+def made_by(recipes: Iterable[str]) -> str:
     """Which recipes answers are of, in one sentence; it says so where they are of several."""
-    counted = Counter(row.recipe or "not written down" for row in answers)
+    counted = Counter(recipe or "not written down" for recipe in recipes)
     listed = ", ".join(f"{name} ({count})" for name, count in counted.most_common())
     mixed = " They are not of one recipe, so that a row of the table may mix several." if len(counted) > 1 else ""
     here = "" if set(counted) <= {recipe_mark()} else f" This version's is {recipe_mark()}."
