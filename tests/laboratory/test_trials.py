@@ -145,6 +145,12 @@ def test_a_family_that_has_changed_is_refused(tmp_path):
         run_trials([replace(fair_coin(), truth=0.4)], [60], chosen=AZUMA, trials=1, workers=1, folder=tmp_path)
 
 
+def test_the_last_digits_of_a_truth_may_be_those_of_another_machine(tmp_path):
+    run_trials([fair_coin()], [60], chosen=AZUMA, trials=1, workers=1, folder=tmp_path)
+    nudged = replace(fair_coin(), truth=float(np.nextafter(fair_coin().truth, 1.0)))
+    assert len(run_trials([nudged], [60], chosen=AZUMA, trials=2, workers=1, folder=tmp_path)) == 2
+
+
 def test_files_of_another_version_or_kind_are_refused(tmp_path):
     run_trials([fair_coin()], [60], chosen=AZUMA, trials=1, workers=1, folder=tmp_path)
     [path] = tmp_path.glob("*.parquet")

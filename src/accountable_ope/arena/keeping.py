@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import InvalidFile, InvalidInput
 from ..runner.store import Store, load_rows, save_rows
+from ..runner.truth import same_truth
 from .bout import Bout
 from .challenge import Challenge
 
@@ -34,7 +34,6 @@ def _of_challenges(rows: Iterable[Bout], place: str | os.PathLike[str], challeng
     truths = {challenge.name: challenge.truth.value for challenge in challenges}
     for row in rows:
         if row.challenge in truths:
-            # Exact values are linear solves, whose last digits depend on the machine.
-            if not math.isclose(row.truth, truths[row.challenge], rel_tol=1e-9, abs_tol=1e-12):
+            if not same_truth(row.truth, truths[row.challenge]):
                 raise InvalidInput(f"{os.fspath(place)} holds rows of another problem {row.challenge!r}: use another one.")
             yield row

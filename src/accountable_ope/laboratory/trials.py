@@ -15,6 +15,7 @@ from ..errors import AopeError, InvalidFile, InvalidInput
 from ..runner.processes import process_count
 from ..runner.run import Report, run_pieces, trial_seed
 from ..runner.store import Store
+from ..runner.truth import same_truth
 from ..validation import probability_level, whole
 from .family import Family
 from .methods import IntervalMethod, known_methods, methods_named, outcomes
@@ -241,7 +242,7 @@ def _stored(folder: str | os.PathLike[str], families: Sequence[Family], delta: f
     truths = {family.name: family.truth for family in families}
     rows = [row for row in read_trials(folder) if row.family in truths and row.delta == delta]
     for row in rows:
-        if row.truth != truths[row.family] or row.seed != trial_seed(row.family, row.n, row.trial):
+        if not same_truth(row.truth, truths[row.family]) or row.seed != trial_seed(row.family, row.n, row.trial):
             raise InvalidInput(
                 f"{os.fspath(folder)} holds trials of another family {row.family!r} (truth {row.truth!r}, here "
                 f"{truths[row.family]!r}): use another folder."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from ..errors import AopeError, InvalidFile, InvalidInput
 from ..problem.statements import Status
 from ..runner.run import Report, run_pieces, trial_seed
 from ..runner.store import Store, load_rows, save_rows
+from ..runner.truth import same_truth
 from ..validation import probability_level, whole
 from .methods import Method, ask
 from .recipe import recipe_mark
@@ -240,7 +240,6 @@ def _of_tasks(rows: Iterable[Answer], place: str | os.PathLike[str], tasks: Sequ
     truths = {(task.name, target.name): target.truth.value for task in tasks for target in task.targets}
     found = {row.key: row for row in rows if (row.task, row.policy) in truths}
     for row in found.values():
-        # Exact values are linear solves, whose last digits depend on the machine.
-        if not math.isclose(row.truth, truths[row.task, row.policy], rel_tol=1e-9, abs_tol=1e-12):
+        if not same_truth(row.truth, truths[row.task, row.policy]):
             raise InvalidInput(f"{os.fspath(place)} holds answers of another task {row.task!r}: use another one.")
     return tuple(found.values())
