@@ -242,7 +242,7 @@ def test_a_picture_that_is_not_current_fails(tmp_path):
 
 def test_the_checker_can_fail():
     assert_prints("[1.571, 3.216]\n", "[1.570, 3.217]\n")
-    for other in ("[1.573, 3.216]\n", "[1.571, 3.316]\n", "[1.571; 3.216]\n", "[1.571]\n"):
+    for other in ("[1.576, 3.216]\n", "[1.571, 3.316]\n", "[1.571; 3.216]\n", "[1.571]\n"):
         with pytest.raises(AssertionError, match="expected"):
             assert_prints("[1.571, 3.216]\n", other)
     with pytest.raises(AssertionError, match="expected"):
