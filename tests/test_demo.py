@@ -12,7 +12,8 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.demo import DEMO_ASSUMPTIONS, copy_demo_data, demo_behavior_value, demo_truth, run_demo
 from accountable_ope.environments import PuckMountain, monte_carlo_value, roll_out, softmax_policy
-from accountable_ope.io.parquet import read_start_file, read_transition_file
+from accountable_ope.io.reading import read_transition_file
+from accountable_ope.io.starts import read_start_file
 from accountable_ope.report.comparison import comparison
 from accountable_ope.report.html import report_html
 

@@ -65,10 +65,10 @@ from .io.frames import from_dataframe as from_dataframe
 from .io.frames import starts_from_dataframe as starts_from_dataframe
 from .io.parquet import save_starts as save_starts
 from .io.parquet import save_transitions as save_transitions
-from .io.reading import load_starts as load_starts
 from .io.reading import load_transitions as load_transitions
 from .io.scanning import TransitionScan as TransitionScan
 from .io.scanning import scan_transitions as scan_transitions
+from .io.starts import load_starts as load_starts
 
 # test kernels
 from .kernels.kernel import Gaussian as Gaussian

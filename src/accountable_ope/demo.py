@@ -11,7 +11,8 @@ from .bounds.interval import Interval
 from .bounds.value import bound_ladder
 from .classes.features import RandomFourier
 from .io.files import whole_file
-from .io.parquet import read_start_file, read_transition_file
+from .io.reading import read_transition_file
+from .io.starts import read_start_file
 from .kernels.kernel import Gaussian
 from .kernels.products import Progress
 from .problem.assumptions import Assumptions

@@ -10,7 +10,8 @@ import accountable_ope as aope
 from accountable_ope.environments.control_task import roll_out
 from accountable_ope.environments.softmax import control_task, softmax_policy
 from accountable_ope.io.minari import load_minari
-from accountable_ope.io.parquet import read_start_file, read_transition_file
+from accountable_ope.io.reading import read_transition_file
+from accountable_ope.io.starts import read_start_file
 from command import aope_command
 
 FIELDS = ("states", "actions", "rewards", "next_states", "terminated", "episodes")

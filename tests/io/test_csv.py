@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import accountable_ope as aope
 from accountable_ope.io.following import Following, order_finding
-from accountable_ope.io.reading import read_log, read_start_file, read_transition_file
+from accountable_ope.io.reading import read_log, read_transition_file
 from accountable_ope.io.sources import ArrowSource
+from accountable_ope.io.starts import read_start_file
 
 LINES = (
     "patient,age,dose,action,reward,terminated,target_action",

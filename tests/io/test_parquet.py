@@ -7,7 +7,8 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.environments import clinic
-from accountable_ope.io.parquet import read_start_file, read_transition_file
+from accountable_ope.io.reading import read_transition_file
+from accountable_ope.io.starts import read_start_file
 from accountable_ope.problem import with_propensities
 from accountable_ope.problem.problem import Experience
 

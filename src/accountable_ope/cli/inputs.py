@@ -11,11 +11,13 @@ import numpy as np
 from ..adapters.onnx_values import onnx_q
 from ..errors import InvalidFile, InvalidInput
 from ..io.coding import ANY_WORDS, WordRules
-from ..io.columns import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE, FileColumns
+from ..io.column_names import ACTION_AT_NEXT, ACTION_AT_STATE, AT_NEXT, AT_STATE
+from ..io.columns import FileColumns
 from ..io.minari import load_minari
-from ..io.reading import StartFile, TransitionFile, read_start_file
+from ..io.reading import TransitionFile
 from ..io.reading import read_log as read_columns
 from ..io.sources import open_source
+from ..io.starts import StartFile, read_start_file
 from ..problem.assumptions import Assumptions
 from ..problem.changed_units import changed_units_sentences
 from ..problem.first_look import first_look, paid_at_ends, refuse_other_units

@@ -20,7 +20,8 @@ from ..classes.rkhs import KernelSections
 from ..classes.semi_parametric import SemiParametric
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
-from ..io.columns import LOG, SHOWS_ORDER, STARTS, ColumnNames, did_you_mean
+from ..io.column_names import LOG, SHOWS_ORDER, STARTS
+from ..io.columns import ColumnNames, did_you_mean
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.assumptions import Assumptions, RelativeNorm

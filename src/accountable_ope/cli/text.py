@@ -17,7 +17,7 @@ from ..defaults.judging import RULE
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.display import confidence
-from ..io.parquet import TransitionFile
+from ..io.reading import TransitionFile
 from ..problem.statements import Status
 from ..problem.transitions import StartStates
 from ..programs.certificate import SolveStatus

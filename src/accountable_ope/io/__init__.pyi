@@ -7,13 +7,13 @@ from .minari import load_minari as load_minari
 from .minari import save_minari as save_minari
 from .parquet import save_starts as save_starts
 from .parquet import save_transitions as save_transitions
-from .reading import StartFile as StartFile
 from .reading import TransitionFile as TransitionFile
-from .reading import load_starts as load_starts
 from .reading import load_transitions as load_transitions
-from .reading import read_start_file as read_start_file
 from .reading import read_transition_file as read_transition_file
 from .recording import record_episodes as record_episodes
 from .recording import recorder as recorder
 from .scanning import TransitionScan as TransitionScan
 from .scanning import scan_transitions as scan_transitions
+from .starts import StartFile as StartFile
+from .starts import load_starts as load_starts
+from .starts import read_start_file as read_start_file

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidFile, InvalidInput
 from ..problem.naming import Naming
 from ..validation import BoolArray, FloatArray, IntArray
-from .columns import ACTION_AT_NEXT, ACTION_AT_STATE, FileColumns, listed
+from .column_names import ACTION_AT_NEXT, ACTION_AT_STATE
+from .columns import FileColumns, listed
 from .table import Table, first_word, short
 from .words import MOST_LABELS, MOST_WORDS, Place, as_label, first_number, holds_words, named_places, one_hot, places, words_of
 

@@ -15,7 +15,8 @@ from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from .coding import WordRules
 from .columns import ColumnNames, did_you_mean, listed
-from .reading import TransitionFile, read_log, read_starts
+from .reading import TransitionFile, read_log
+from .starts import read_starts
 
 if TYPE_CHECKING:  # both take a tenth of a second to import: only when a frame is touched
     import narwhals as nw

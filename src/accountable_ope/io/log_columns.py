@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidFile
-from .columns import LOG, ColumnNames, Layout, layout
+from .column_names import LOG, wanted_columns
+from .columns import ColumnNames, Layout, layout
 from .log_files import LogFile, LogFiles
-from .reading import wanted_columns
 from .table import missing_column
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched

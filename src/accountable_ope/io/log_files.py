@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..validation import describe
-from .columns import LEFT_OUT, listed
+from .column_names import LEFT_OUT
+from .columns import listed
 from .sources import CSV, unreadable
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched

@@ -1,4 +1,4 @@
-"""Transitions and start states written as Parquet files; what reads them, or CSV files, is in `reading`."""
+"""Transitions and start states written as Parquet files; what reads them, or CSV files, is in `reading` and `starts`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from ..problem.policy import TabulatedPolicy
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
-from .columns import AT_NEXT, AT_STATE, LEFT_OUT, SAMPLE
+from .column_names import AT_NEXT, AT_STATE, LEFT_OUT, SAMPLE
 from .files import whole_file
 from .names import NAMING, written_naming
-from .reading import StartFile as StartFile
-from .reading import TransitionFile as TransitionFile
-from .reading import load_starts as load_starts
-from .reading import load_transitions as load_transitions
-from .reading import read_start_file as read_start_file
-from .reading import read_transition_file as read_transition_file
 
 
 @checked

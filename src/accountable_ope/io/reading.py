@@ -1,18 +1,17 @@
-"""Transitions, start states and tabulated policies from Parquet and CSV files, or from any other source of columns.
+"""Transitions and tabulated policies from Parquet and CSV files, or from any other source of columns.
 
 A vector column `state` is either one list column or numbered columns `state_0`, `state_1`, ...; the same for `action`,
 `next_state` and the target policy's probabilities. A whole-number `action` column indexes a finite action set.
 
     state  action  reward  next_state  [terminated]  [episode]  [behavior_probability]
            [target_probability]  [next_target_probability]  [q]  [next_q]
-    state  [weight]  [target_probability]  [q]                                                                (start states)
 
 Where no column is called `state`, those that begin with `state_` are the state, and `columns` may name any others. A target
 policy without chance may stand in `target_action` and `next_target_action` instead of probabilities. Without a column of next
 states those are the states of the following rows of the same episode (`following`).
 
 An existing estimate of Q may stand in `q` (at the state and action) and `next_q` (at the next state, averaged over the target
-policy); in a file of start states, `q` is averaged over the target policy.
+policy). Files of start states are read in `starts`.
 
 Other columns are listed as not used, names of other tools are read and reported, and names that may mean one of these are
 refused: see `columns`.
@@ -30,32 +29,16 @@ from numpy.typing import NDArray
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput, InvalidRow
-from ..problem.naming import Naming
 from ..problem.row_columns import LOGGED
-from ..problem.transitions import StartStates, Transitions
+from ..problem.transitions import Transitions
 from ..validation import BoolArray, FloatArray, IntArray, plural
-from .coding import ANY_WORDS, NO_WORDS, Coding, WordRules
-from .columns import (
-    ACTION_AT_NEXT,
-    ACTION_AT_STATE,
-    AT_NEXT,
-    AT_STATE,
-    ESTIMATE,
-    LOG,
-    POLICY,
-    SHOWS_ORDER,
-    STARTS,
-    STEP,
-    TIMES,
-    TRUNCATED,
-    ColumnNames,
-    FileColumns,
-    has_column,
-)
+from .coding import ANY_WORDS, Coding, WordRules
+from .column_names import LOG, SHOWS_ORDER, STEP, TIMES, TRUNCATED, wanted_columns
+from .columns import ColumnNames, FileColumns, has_column
 from .following import Following, order_finding
+from .policy_columns import logged_policy
 from .sources import CsvSource, Source, open_source
 from .table import Table
-from .words import places
 
 
 @checked
@@ -94,31 +77,6 @@ class TransitionFile:
         """Where a row of the data is found in the file."""
         there = index if self.kept is None else int(self.kept[index])
         return f"row {there} (line {there + 2})" if self.lines else f"row {there}"
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class StartFile:
-    """A file of start states, with the target policy's probabilities and an estimate of Q where it has those columns.
-
-    Attributes
-    ----------
-    starts : StartStates
-    at_state : array (n, actions) or None
-        The target policy's probabilities.
-    q : array (n, 1) or None
-        An existing estimate, averaged over the target policy.
-    columns : FileColumns or None
-        Which columns were read under another name, and which were not used; None where the states come from elsewhere.
-    by_action : bool
-        Whether the policy was given as the action that it takes: then there may be more actions than its rows show.
-    """
-
-    starts: StartStates
-    at_state: FloatArray | None
-    q: FloatArray | None = None
-    columns: FileColumns | None = None
-    by_action: bool = False
 
 
 @checked
@@ -266,7 +224,7 @@ def _log(coding: Coding) -> TransitionFile:
     data = Transitions(states, actions, rewards, next_states, ended, labels, table.optional(LOGGED))
     data = data.named(coding.naming(data.states.shape[1]))
     live = ~data.terminated  # what stands at the next state of other rows is not used
-    given = _policy(coding, data, live)
+    given = logged_policy(coding, data, live)
     at_state, at_next = given.at_state, given.at_next
     q, next_q = table.numbers("q"), table.numbers("next_q", live)
     if following is None:
@@ -341,204 +299,3 @@ def _check_order(table: Table, data: Transitions) -> None:
     if shuffled:
         raise InvalidInput(f"{sentence}.")
     table.remark(sentence)
-
-
-@dataclass(frozen=True, eq=False)
-class _Given:
-    """The target policy as it stands in columns."""
-
-    at_state: FloatArray | None
-    at_next: FloatArray | None
-    by_action: bool = False
-
-
-def _policy(coding: Coding, data: Transitions, live: BoolArray) -> _Given:
-    """Probabilities, or the action that is taken as a probability of one."""
-    table = coding.table
-    at_state, at_next = table.probabilities(AT_STATE), table.probabilities(AT_NEXT, live)
-    here, there = coding.indices(ACTION_AT_STATE), coding.indices(ACTION_AT_NEXT, live)
-    for given, chosen, one, other in (
-        (at_state, here, AT_STATE, ACTION_AT_STATE),
-        (at_next, there, AT_NEXT, ACTION_AT_NEXT),
-    ):
-        if given is not None and chosen is not None:
-            raise InvalidFile(f"{table.name} has columns `{one}` and `{other}`: give the policy in one of them.")
-    if (here is not None or there is not None) and not data.finite_actions:
-        raise InvalidFile(f"{table.name}: `{ACTION_AT_STATE}` goes with a column `action` of whole numbers.")
-    if here is not None or there is not None:
-        known = [each for each in (here, there, data.actions) if each is not None]
-        actions = max(int(each.max()) for each in known) + 1
-        actions = max([actions, *(each.shape[1] for each in (at_state, at_next) if each is not None)])
-        at_state = at_state if here is None else one_hot(here, actions)
-        at_next = at_next if there is None else one_hot(there, actions)
-    for values, column in ((at_next, AT_NEXT), (at_state, AT_STATE)):
-        _check_actions(table, data, values, column)
-    if at_state is not None and at_next is not None and at_state.shape[1] != at_next.shape[1]:
-        raise InvalidFile(
-            f"{table.name}: columns `{AT_STATE}` and `{AT_NEXT}` must have a probability for every action. They have "
-            f"{at_state.shape[1]} and {at_next.shape[1]}."
-        )
-    return _Given(at_state, at_next, here is not None or there is not None)
-
-
-def one_hot(actions: IntArray, count: int) -> FloatArray:
-    """A probability of one for the action that is taken."""
-    found = np.zeros((len(actions), count))
-    found[np.arange(len(actions)), actions] = 1.0
-    return found
-
-
-@checked
-def load_starts(
-    path: str | os.PathLike[str],
-    exact: bool | None = None,
-    ignore: str | Sequence[str] = (),
-    columns: ColumnNames | None = None,
-    naming: Naming | None = None,
-) -> StartStates:
-    """The start states of a Parquet or CSV file.
-
-    Parameters
-    ----------
-    path : path
-        A file with the column `state` and, where they differ, `weight`.
-    exact : bool, optional
-        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it. None: a sample where
-        `save_starts` wrote that they are one, else the distribution itself.
-    ignore : sequence of str
-        Columns that are treated as if they were not there.
-    columns : mapping, optional
-        Which columns are which, where their names do not say.
-    naming : Naming, optional
-        That of the log, by which columns of words are read (`Transitions.naming`); None: they are refused.
-
-    Returns
-    -------
-    StartStates
-
-    Raises
-    ------
-    InvalidFile
-        Where there is no such file, its columns are no start states, or a name may mean one of these.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from accountable_ope import StartStates, load_starts, save_starts
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "starts.parquet"
-    ...     save_starts(StartStates([[0.0], [1.0]], exact=False), path)
-    ...     load_starts(path)
-    StartStates(2 rows, i.i.d. sample)
-    """
-    return read_start_file(path, exact, ignore, columns, policy=False, estimate=False, naming=naming).starts
-
-
-@checked
-def read_start_file(
-    path: str | os.PathLike[str],
-    exact: bool | None = None,
-    ignore: str | Sequence[str] = (),
-    columns: ColumnNames | None = None,
-    *,
-    policy: bool = True,
-    estimate: bool = True,
-    naming: Naming | None = None,
-) -> StartFile:
-    """All that a file of start states holds, and how its columns were read.
-
-    Parameters
-    ----------
-    path : path
-    exact : bool, optional
-        True: the rows are the start distribution itself. False: they are an i.i.d. sample of it. None: a sample where
-        `save_starts` wrote that they are one, else the distribution itself.
-    ignore : sequence of str
-        Columns that are treated as if they were not there.
-    columns : mapping, optional
-        Which columns are which, where their names do not say.
-    policy : bool
-        Whether to read the target policy's probabilities.
-    estimate : bool
-        Whether to read an existing estimate of Q.
-    naming : Naming, optional
-        That of the log, by which columns of words are read (`Transitions.naming`); None: they are refused.
-
-    Returns
-    -------
-    StartFile
-
-    Raises
-    ------
-    InvalidFile
-        As `load_starts`, and where probabilities are none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pyarrow as pa, pyarrow.parquet as pq
-    >>> from accountable_ope.io import read_start_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "starts.parquet"
-    ...     pq.write_table(pa.table({"state": [0.0, 1.0], "weight": [1, 3], "ward": ["a", "b"]}), path)
-    ...     read_start_file(path).columns.unused
-    ('ward',)
-    """
-    return read_starts(open_source(path), exact, ignore, columns, policy=policy, estimate=estimate, naming=naming)
-
-
-def read_starts(
-    source: Source,
-    exact: bool | None,
-    ignore: str | Sequence[str],
-    columns: ColumnNames | None,
-    *,
-    policy: bool,
-    estimate: bool,
-    naming: Naming | None,
-) -> StartFile:
-    """As `read_start_file`, from any source of columns; those of the state may have the names that they have in the log."""
-    named = [] if naming is None else [place.name for place in places(naming)]
-    if named and "state" not in (columns or {}) and set(named) <= set(source.names):
-        columns = {**(columns or {}), "state": named}
-    table = Table(source, STARTS, wanted_columns(STARTS, policy, estimate), ignore, columns)
-    coding = Coding(table, NO_WORDS if naming is None else WordRules(like=naming))
-    weights = table.optional("weight")
-    if exact is False and weights is not None and (weights != weights[:1]).any():
-        raise InvalidFile(
-            f"{table.name} weighs start states by its column {table.called('weight')}, and an i.i.d. sample weighs every row "
-            "alike: they are the distribution itself, or the column is to be left out."
-        )
-    try:
-        starts = StartStates(coding.states(), weights, not table.is_sample if exact is None else exact)
-    except InvalidFile:
-        raise  # names the file already
-    except InvalidInput as error:
-        raise InvalidFile(f"{table.name}: {error}") from error
-    at_state, chosen = table.probabilities(AT_STATE), coding.indices(ACTION_AT_STATE)
-    if at_state is not None and chosen is not None:
-        raise InvalidFile(f"{table.name} has columns `{AT_STATE}` and `{ACTION_AT_STATE}`: give the policy in one of them.")
-    if chosen is not None:
-        at_state = one_hot(chosen, int(chosen.max()) + 1)
-    return StartFile(starts, at_state, table.numbers("q"), coding.columns, chosen is not None)
-
-
-def wanted_columns(known: Sequence[str], policy: bool, estimate: bool) -> list[str]:
-    """Those that are read, with or without a target policy and an estimate of Q."""
-    return [name for name in known if (policy or name not in POLICY) and (estimate or name not in ESTIMATE)]
-
-
-def _check_actions(table: Table, data: Transitions, probabilities: FloatArray | None, column: str) -> None:
-    """Every logged action has a probability."""
-    if probabilities is None or not data.finite_actions:
-        return
-    actions = probabilities.shape[1]
-    beyond = data.actions >= actions
-    if beyond.any():
-        row = int(np.argmax(beyond))
-        raise InvalidFile(
-            f"{table.name}: `actions` has index {int(data.actions[row])} in {table.row(row)}, but `{column}` has probabilities "
-            f"of {actions} actions (0 to {actions - 1})."
-        )

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidFile
 from ..problem.naming import UNNAMED, Naming
 from ..validation import BoolArray, FloatArray, plural
-from .columns import LEFT_OUT, SAMPLE, ColumnNames, FileColumns, did_you_mean, layout, listed
+from .column_names import LEFT_OUT, SAMPLE
+from .columns import ColumnNames, FileColumns, did_you_mean, layout, listed
 from .names import NAMING, read_naming
 from .sources import Source, unreadable
 from .words import advice

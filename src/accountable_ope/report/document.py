@@ -14,7 +14,7 @@ from ..bounds.diagnosis import Diagnosis
 from ..bounds.interval import ClassCertificates, Interval
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
-from ..io.parquet import TransitionFile
+from ..io.reading import TransitionFile
 from ..problem.assumptions import RelativeNorm
 from ..problem.statements import texts
 from ..problem.transitions import StartStates
