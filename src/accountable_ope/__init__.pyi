@@ -19,8 +19,8 @@ from . import verification as verification
 
 # bounds
 from .bounds.average_reward import bound_average_reward as bound_average_reward
-from .bounds.comparing import NamedPolicy as NamedPolicy
 from .bounds.comparing import compare as compare
+from .bounds.comparison import NamedPolicy as NamedPolicy
 from .bounds.correction import correct as correct
 from .bounds.cross_fitted import cross_fitted_interval as cross_fitted_interval
 from .bounds.diagnosis import diagnose as diagnose

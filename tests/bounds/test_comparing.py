@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.comparing import LOGGED, Comparison, Contender, Difference
+from accountable_ope.bounds.comparison import LOGGED, Comparison, Contender, Difference
 from accountable_ope.bounds.decision import Judgment
 from accountable_ope.environments import bandit, random_tabular
 

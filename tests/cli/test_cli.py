@@ -14,7 +14,8 @@ import pytest
 import accountable_ope as aope
 from accountable_ope.cli import describing
 from accountable_ope.cli.application import COMMANDS, app
-from accountable_ope.cli.options import ClassOptions, Declarations, FourierOptions, RadiusOptions
+from accountable_ope.cli.class_options import ClassOptions, FourierOptions
+from accountable_ope.cli.options import Declarations, RadiusOptions
 from accountable_ope.demo import DEMO_COMMAND, demo_behavior_value, demo_truth, run_demo
 from accountable_ope.environments import clinic, random_tabular
 from command import aope_command, aope_process

@@ -158,7 +158,7 @@ def test_an_interval_that_cannot_be_proved_again_decides_nothing(folder, monkeyp
 
 
 def test_compare_decides_whether_one_is_the_best(folder, monkeypatch):
-    from accountable_ope.bounds.comparing import Comparison, Difference
+    from accountable_ope.bounds.comparison import Comparison, Difference
     from accountable_ope.bounds.decision import Judgment
 
     words = ("compare", "data.parquet", *OPTIONS, "--radius", "azuma", "--policy", "two_policies:left")

@@ -4,12 +4,13 @@ from .anderson_rubin import anderson_rubin_interval as anderson_rubin_interval
 from .average_reward import bound_average_reward as bound_average_reward
 from .breakdown import Altered as Altered
 from .breakdown import Breakdown as Breakdown
+from .class_certificates import ClassCertificates as ClassCertificates
 from .companions import Companions as Companions
-from .comparing import Comparison as Comparison
-from .comparing import Contender as Contender
-from .comparing import Difference as Difference
-from .comparing import NamedPolicy as NamedPolicy
 from .comparing import compare as compare
+from .comparison import Comparison as Comparison
+from .comparison import Contender as Contender
+from .comparison import Difference as Difference
+from .comparison import NamedPolicy as NamedPolicy
 from .correction import CorrectedQ as CorrectedQ
 from .correction import Correction as Correction
 from .correction import CorrectionStatus as CorrectionStatus
@@ -34,7 +35,6 @@ from .findings import RowsNeeded as RowsNeeded
 from .findings import RowsOutcome as RowsOutcome
 from .finite_features import bound_by_finite_features as bound_by_finite_features
 from .half_class import HalfClass as HalfClass
-from .interval import ClassCertificates as ClassCertificates
 from .interval import Interval as Interval
 from .logging_policy import LoggedValue as LoggedValue
 from .logging_policy import logged_value as logged_value

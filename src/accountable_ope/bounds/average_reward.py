@@ -54,8 +54,9 @@ from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import FloatArray, probability_level
 from ..verification.record import Circumstances, DataRecord
+from .class_certificates import hull
 from .ends import class_ends, single_threaded
-from .interval import Interval, Setting, clip, hull
+from .interval import Interval, Setting, clip
 from .members import UNDECLARED_NORM
 from .relative_values import RelativeValues, refuse_unfit_radius, relative_values
 

@@ -11,7 +11,7 @@ from ..problem.statements import remark
 from .decision import Judgment, Ruling
 
 if TYPE_CHECKING:
-    from .comparing import Comparison
+    from .comparison import Comparison
 
 ORDER = (Judgment.REFUTED, Judgment.INCONSISTENT, Judgment.DOUBTED, Judgment.UNDECIDED)
 """One policy that is proved to be as good refutes the claim, whatever is open about the others; else the worst pair decides."""

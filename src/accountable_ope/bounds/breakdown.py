@@ -269,7 +269,7 @@ def _half_range(interval: Interval) -> Range:
 
 
 def _rows(interval: Interval, again: Rebound) -> RowsNeeded | None:
-    from .sensitivity import extrapolated_rows
+    from .rows_needed import extrapolated_rows
 
     if not interval.width > 0:
         return None

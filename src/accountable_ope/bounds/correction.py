@@ -32,9 +32,10 @@ from ..radii.doubts import statements
 from ..radii.registry import DEFAULT_RADIUS, LossKind, Radius, radius_rule
 from ..statistics.estimates import AnyQ, as_function, q_at
 from ..validation import FloatArray, probability_level
+from .class_certificates import ClassCertificates
 from .evaluation import Evaluation, evaluate
 from .first_answer import asked_recipe, names_a_class, only_statistic, recipe_evaluation
-from .interval import ClassCertificates, Interval
+from .interval import Interval
 from .possible import NO_ROUNDING, Rounding, reached, rounding_of
 from .unfit import refuse_unfit
 

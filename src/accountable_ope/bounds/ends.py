@@ -22,7 +22,7 @@ from ..radii.member import Member
 from ..radii.premises import why_so_large
 from ..radii.registry import Approach, Grounds, LossKind, Radius, RadiusRule, Rests
 from ..statistics.bellman import BellmanSystem
-from .interval import Basis, ClassCertificates
+from .class_certificates import Basis, ClassCertificates
 from .proving import proved_norm, proved_solution
 from .terms import terms_of
 

@@ -30,8 +30,9 @@ from ..statistics.examiner import Examiner
 from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
+from .class_certificates import hull
 from .ends import ClassEnds, class_ends, single_threaded
-from .interval import Interval, Setting, clip, hull
+from .interval import Interval, Setting, clip
 from .members import class_member
 from .rebound import AskedFor, Rebound
 from .unfit import check_asked, refuse_unfit

@@ -43,7 +43,8 @@ from ..verification.record import (
     StepsRecord,
 )
 from ..verification.verify import Verification, verify_record
-from .interval import ClassCertificates, Interval
+from .class_certificates import ClassCertificates
+from .interval import Interval
 from .observed import observed_steps_hold
 from .terms import Terms
 

@@ -29,6 +29,7 @@ from ..report.fragility import FRAGILITY_ROWS
 from ..statistics.engines.engine import refuse_unusable
 from .choosing import recipe_for
 from .choosing import unnamed as nobody_named
+from .class_options import ClassOptions
 from .computing import EngineOptions
 from .deciding import DecisionOptions, decision_code
 from .exits import DOUBTED
@@ -44,7 +45,6 @@ from .options import (
     RADIUS,
     RADIUS_NAMES,
     AsJson,
-    ClassOptions,
     DataFile,
     Declarations,
     Delta,

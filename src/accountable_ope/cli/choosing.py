@@ -11,7 +11,8 @@ from ..defaults.files import load_recipe, save_recipe
 from ..defaults.recipe import Recipe
 from ..problem.problem import Problem
 from ..radii.registry import radius_rule
-from .options import ClassOptions, Declarations, FirstAnswerOptions
+from .class_options import ClassOptions
+from .options import Declarations, FirstAnswerOptions
 from .output import note
 
 

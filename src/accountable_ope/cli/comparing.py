@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from ..bounds.comparing import Comparison, NamedPolicy
 from ..bounds.comparing import compare as compare_policies
+from ..bounds.comparison import Comparison, NamedPolicy
 from ..bounds.decision import Ruling
 from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import BET
@@ -26,19 +26,11 @@ from ..report.contest import comparison_document
 from ..report.document import columns_document
 from ..validation import number
 from .choosing import numbered, recipe_for, unnamed
+from .class_options import ClassOptions
 from .deciding import DECISION, decision_code
 from .exits import INCONSISTENT, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
-from .options import (
-    PROBLEM,
-    ClassOptions,
-    DataFile,
-    Declarations,
-    FirstAnswerOptions,
-    ProblemOptions,
-    RadiusOptions,
-    module_file,
-)
+from .options import PROBLEM, DataFile, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, module_file
 from .output import EXIT_CODES, PlotOptions, console, print_json, progress, within_stage
 from .saying import print_ruling
 from .text import number_text, print_columns, print_recipe, status_text, titled_table

@@ -19,20 +19,11 @@ from ..io.columns import FileColumns
 from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
 from .choosing import recipe_for, unnamed
+from .class_options import ClassOptions
 from .deciding import DecisionOptions, decision_code
 from .exits import INCONSISTENT
 from .inputs import read_inputs, read_q
-from .options import (
-    OUTPUT,
-    PROBLEM,
-    AsJson,
-    ClassOptions,
-    DataFile,
-    Declarations,
-    FirstAnswerOptions,
-    ProblemOptions,
-    RadiusOptions,
-)
+from .options import OUTPUT, PROBLEM, AsJson, DataFile, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions
 from .output import PlotOptions, check_places, console, note, print_json, progress, within_stage
 from .saying import Said, print_said
 from .streaming import Resume, Stream, check_resumed, check_streamed_estimate, stream_estimate

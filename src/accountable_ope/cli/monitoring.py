@@ -26,11 +26,13 @@ from ..report.document import columns_document
 from ..report.monitor_plot import monitor_figure
 from ..report.watching import judgment, monitor_document, monitor_sentence
 from ..validation import number
+from .class_options import RANDOM, FourierOptions
 from .deciding import JUDGED
 from .exits import NO_DECISION
 from .inputs import columns_of, read_log, read_policy, read_starts
-from .options import CLASS, DECLARATIONS, RANDOM, Declarations, FourierOptions, ProblemOptions, RadiusOptions, parse_vectors
+from .options import CLASS, DECLARATIONS, Declarations, ProblemOptions, RadiusOptions
 from .output import EXIT_CODES, PlotOptions, console, print_json
+from .parsing import parse_vectors
 from .text import print_columns, print_doubts, status_text, titled_table
 
 SHOWN = 20

@@ -18,7 +18,8 @@ from ..errors import InvalidInput
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, action_vectors
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, raw_array
-from .options import ProblemOptions, parse_vectors
+from .options import ProblemOptions
+from .parsing import parse_vectors
 
 
 def is_file(name: str) -> bool:

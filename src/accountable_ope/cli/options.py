@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from cyclopts import Group, Parameter
 
 from ..bounds.value import bound_ladder
-from ..classes.features import RandomFourier, TabularFeatures
-from ..classes.function_class import Features
-from ..classes.rkhs import KernelSections
-from ..classes.semi_parametric import SemiParametric
 from ..defaults.choosing import WITHIN
 from ..errors import InvalidInput
-from ..io.column_names import LOG, SHOWS_ORDER, STARTS
-from ..io.columns import ColumnNames, did_you_mean
-from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
-from ..kernels.products import TileOptions
+from ..io.columns import ColumnNames
 from ..problem.assumptions import Assumptions, RelativeNorm
 from ..problem.average_reward import AverageReward
-from ..problem.problem import Experience
 from ..radii.registry import DEFAULT_RADIUS, RULES
-from ..validation import FloatArray
-
-MEMORY_LIMIT = 16 * 2**30
-"""Landmarks that would need more bytes than this are refused before any work."""
-MOST_CELLS = 5000
-"""The most pairs of state and action that --tabular takes."""
-RANDOM = ("features", "seed")
-"""Options of random features that no other class has."""
+from .parsing import parse_box, parse_columns
 
 PROBLEM = Group.create_ordered("Problem")
 DECLARATIONS = Group.create_ordered("Declarations")
@@ -67,11 +50,6 @@ NO_REWARD_RANGE = (
 NO_DISCOUNT = (
     "--discount is needed: what a reward is worth one step later, such as --discount 0.9 (or --average-reward of aope bound)."
 )
-FEATURES = 50
-"""Random Fourier features unless a number is given."""
-MISFIT_LANDMARKS = 100
-"""Coordinates of what features miss, unless a number is given: more of them hardly narrow an interval, and take long."""
-_KERNEL_BANDWIDTHS = f"{Gaussian().bandwidth:g} (gaussian), {Laplace().bandwidth:g} (laplace)"
 
 
 @Parameter(name="*", group=PROBLEM)
@@ -158,7 +136,7 @@ class Declarations:
             reward_range=self.reward_range,
             value_range=self.value_range,
             norm_bound=self.norm_bound if self.relative_norm is None else RelativeNorm(self.relative_norm),
-            state_box=None if self.state_box is None else _parse_box(self.state_box),
+            state_box=None if self.state_box is None else parse_box(self.state_box),
             reward_noise=not self.deterministic_reward,
             symmetric_noise=self.symmetric_noise,
             horizon=self.horizon,
@@ -178,184 +156,9 @@ class Declarations:
             norm_bound=self.norm_bound,
             value_span=value_span,
             reward_noise=not self.deterministic_reward,
-            state_box=None if self.state_box is None else _parse_box(self.state_box),
+            state_box=None if self.state_box is None else parse_box(self.state_box),
             symmetric_noise=self.symmetric_noise,
         )
-
-
-@Parameter(name="*", group=CLASS)
-@dataclass(frozen=True, kw_only=True)
-class FourierOptions:
-    """Random Fourier features and the test kernel."""
-
-    features: Annotated[int | None, Parameter(show_default=str(FEATURES))] = None
-    """Number of random Fourier features."""
-    feature_bandwidth: Annotated[tuple[float, ...], Parameter(show_default=f"{RandomFourier.bandwidth:g}")] = ()
-    """Bandwidth of the features, repeatable: the union of the classes."""
-    no_intercept: bool = not RandomFourier.intercept
-    """The paper's class: no unpenalized constant in Q."""
-    seed: Annotated[int | None, Parameter(show_default=str(RandomFourier.seed))] = None
-    """Seed of the random features."""
-    kernel: Annotated[Literal["gaussian", "laplace", "tabular"] | None, Parameter(show_default="gaussian")] = None
-    """Test kernel."""
-    bandwidth: Annotated[str | None, Parameter(show_default=_KERNEL_BANDWIDTHS)] = None
-    """Bandwidth of the test kernel: a number, or one per column of (state, action)."""
-
-    @property
-    def intercept(self) -> bool:
-        """Whether Q has an unpenalized constant."""
-        return not self.no_intercept
-
-    @property
-    def dimension(self) -> int:
-        """How many features there are."""
-        return FEATURES if self.features is None else self.features
-
-    @property
-    def feature_seed(self) -> int:
-        """What they are drawn with."""
-        return RandomFourier.seed if self.seed is None else self.seed
-
-    @property
-    def widths(self) -> tuple[float, ...]:
-        """Their bandwidths, a class for each."""
-        return self.feature_bandwidth or (RandomFourier.bandwidth,)
-
-    def refuse(self, *names: str, because: str) -> None:
-        """Raise where one of these options was given, even with its default: it would have no effect."""
-        for name in names:
-            if getattr(self, name) not in (None, ()):
-                raise InvalidInput(f"--{name.replace('_', '-')} has no effect {because}.")
-
-    def check(self) -> None:
-        """Refuse what would have no effect."""
-        if self.kernel == "tabular":
-            self.refuse("bandwidth", because="with --kernel tabular, which compares points only for equality")
-
-    def classes(self) -> list[RandomFourier]:
-        """A class per bandwidth."""
-        return [RandomFourier(self.dimension, width, self.feature_seed, self.intercept) for width in self.widths]
-
-    def test_kernel(self) -> Kernel:
-        """The kernel that weighs Bellman residuals against each other."""
-        widths = () if self.bandwidth is None else (_parse_bandwidth(self.bandwidth),)
-        if self.kernel == "tabular":
-            return Tabular()
-        return Laplace(*widths) if self.kernel == "laplace" else Gaussian(*widths)
-
-
-@Parameter(name="*", group=CLASS)
-@dataclass(frozen=True, kw_only=True)
-class ClassOptions:
-    """Any class of Q functions that the command line knows, and the test kernel."""
-
-    fourier: FourierOptions = FourierOptions()
-    landmarks: int | None = None
-    """The whole Gaussian RKHS through this many landmarks (0: all), not random features; with --misfit-norm, what they miss."""
-    misfit_bandwidth: float | None = None
-    """With --misfit-norm: bandwidth of the Gaussian RKHS of what features miss. Default: that of features or chosen kernel."""
-    tabular: bool = False
-    """One-hot features and the tabular kernel, for finitely many states."""
-    single_precision: bool = TileOptions.single_precision
-    """Kernel tiles in float32: faster, with the rounding added to the radius."""
-
-    def check(self, misfit_norm: float | None = None) -> None:
-        """Refuse what excludes each other, and what would have no effect.
-
-        misfit_norm: the declared norm of what features miss, where they are to miss something.
-        """
-        if misfit_norm is None and self.misfit_bandwidth is not None:
-            raise InvalidInput("--misfit-bandwidth has no effect without --misfit-norm.")
-        if misfit_norm is not None and self.tabular:
-            raise InvalidInput("--misfit-norm has no effect with --tabular, whose features miss nothing.")
-        if self.misfit_bandwidth is not None and not (math.isfinite(self.misfit_bandwidth) and self.misfit_bandwidth > 0):
-            raise InvalidInput(f"--misfit-bandwidth must be positive. Got {self.misfit_bandwidth!r}.")
-        if self.tabular and self.landmarks is not None:
-            raise InvalidInput("--tabular and --landmarks exclude each other.")
-        self.fourier.check()
-        if self.tabular:
-            self.fourier.refuse(*RANDOM, "feature_bandwidth", "kernel", "bandwidth", because="with --tabular")
-        if self.landmarks is not None and misfit_norm is None:
-            self.fourier.refuse(*RANDOM, because="with --landmarks, which take the place of random features")
-        if self.single_precision and (self.tabular or self.fourier.kernel == "tabular"):
-            raise InvalidInput("--single-precision has no effect with a tabular kernel, which has no tiles.")
-
-    def test_kernel(self) -> Kernel:
-        """The chosen kernel; one-hot features go with the kernel that compares points only for equality."""
-        chosen = self.fourier.test_kernel()
-        return Tabular() if self.tabular else chosen
-
-    @property
-    def given(self) -> bool:
-        """Whether any option names a class or a kernel."""
-        return self.tabular or self.landmarks is not None or self.fourier != FourierOptions()
-
-    @property
-    def one_bandwidth(self) -> bool:
-        """Whether all columns of the state share a bandwidth."""
-        return not self.tabular and self.fourier.kernel != "tabular"
-
-    def tiles(self) -> TileOptions:
-        """How the pass over the rows is made."""
-        return TileOptions(single_precision=self.single_precision)
-
-    def classes(self, experience: Experience, misfit_norm: float | None = None) -> list[Features]:
-        """One-hot features over the states that occur, an RKHS by landmarks, or random Fourier features; one per bandwidth.
-
-        misfit_norm: where it is declared, an RKHS is put around the random features.
-        """
-        data, starts, policy = experience.data, experience.starts, experience.policy
-        if misfit_norm is not None:
-            return [*self._semi_parametric(len(data))]
-        if self.landmarks is not None:
-            return [*self._sections(self.landmarks, len(data))]
-        if not self.tabular:
-            return [*self.fourier.classes()]
-        vectors = policy.action_vectors
-        if vectors is None:
-            raise InvalidInput("--tabular needs a finite action set.")
-        states = np.concatenate([data.states, data.next_states[~data.terminated], starts.states])
-        distinct = np.unique(states, axis=0)
-        if len(distinct) * len(vectors) > MOST_CELLS:
-            raise InvalidInput(
-                f"--tabular is for few states: there are {len(distinct)} different ones and {len(vectors)} actions."
-            )
-        return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
-
-    @property
-    def misfit_landmarks(self) -> int | None:
-        """Coordinates of what features miss; None: as many as it takes."""
-        return MISFIT_LANDMARKS if self.landmarks is None else self.landmarks or None
-
-    @property
-    def names_features(self) -> bool:
-        """Whether any option names features or a kernel; what features miss has options of its own."""
-        return self.tabular or self.fourier != FourierOptions()
-
-    def refuse_misfit_memory(self, rows: int) -> None:
-        """Raise where the landmarks of what features miss would fill the memory."""
-        _refuse_memory([KernelSections(Gaussian(1.0), self.misfit_landmarks, intercept=False)], rows)
-
-    def _semi_parametric(self, rows: int) -> list[SemiParametric]:
-        classes = [
-            SemiParametric(features, Gaussian(self.misfit_bandwidth or features.bandwidth), self.misfit_landmarks)
-            for features in self.fourier.classes()
-        ]
-        _refuse_memory([each.missed for each in classes], rows)
-        return classes
-
-    def _sections(self, landmarks: int, rows: int) -> list[KernelSections]:
-        classes = [KernelSections(Gaussian(width), landmarks or None, self.fourier.intercept) for width in self.fourier.widths]
-        _refuse_memory(classes, rows)
-        return classes
-
-
-def _refuse_memory(classes: Sequence[KernelSections], rows: int) -> None:
-    """Raise where landmarks would fill the memory."""
-    needed = sum(sections.memory(rows) for sections in classes)
-    if needed > MEMORY_LIMIT:
-        landmarks = classes[0].landmarks or 0
-        raise InvalidInput(f"--landmarks {landmarks} on {rows} rows needs about {needed / 2**30:.1f} GiB. Use fewer landmarks.")
 
 
 @Parameter(name="*", group=CLASS)
@@ -422,52 +225,3 @@ def module_file(name: str) -> Path | None:
         return Path(name)
     path = Path(f"{name.partition(':')[0].replace('.', '/')}.py")
     return path if os.path.isfile(path) else None  # False too for a name that no file can have
-
-
-def parse_vectors(text: str, option: str) -> list[list[float]]:
-    """'-1,0,1' -> one number each; 'a1,a2;b1,b2' -> vectors of one length."""
-    try:
-        rows = [[float(x) for x in row.split(",")] for row in text.split(";")]
-    except ValueError:
-        raise InvalidInput(f"{option} must be numbers separated by commas. Got {text!r}.") from None
-    if len({len(row) for row in rows}) != 1:
-        raise InvalidInput(f"{option} must be vectors of one length. Got {text!r}.")
-    return [[x] for x in rows[0]] if len(rows) == 1 else rows
-
-
-def parse_columns(words: Sequence[str]) -> ColumnNames:
-    """'state=age,dose', 'episode=patient' -> the columns of each."""
-    found: dict[str, str | Sequence[str]] = {}
-    for word in words:
-        meaning, equals, listed = word.partition("=")
-        meaning, names = meaning.strip(), tuple(name.strip() for name in listed.split(","))
-        if not equals or not meaning or not all(names):
-            raise InvalidInput(f"--column must say which column is which, such as state=age,dose. Got {word!r}.")
-        if meaning not in (*LOG, *STARTS, *SHOWS_ORDER):
-            known = tuple(dict.fromkeys((*LOG, *STARTS)))
-            raise InvalidInput(f"--column must name one of {', '.join(known)}. Got {meaning!r}.{did_you_mean(meaning, known)}")
-        if meaning in found:
-            raise InvalidInput(f"--column {meaning}=... is given twice: name all of its columns at once, as in state=age,dose.")
-        found[meaning] = names if len(names) > 1 else names[0]
-    return found
-
-
-def _parse_bandwidth(text: str) -> FloatArray:
-    """One number, or one per column of (state, action) separated by commas."""
-    try:
-        numbers = [float(x) for x in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--bandwidth must be a number, or numbers separated by commas. Got {text!r}.") from None
-    if not all(math.isfinite(x) and x > 0 for x in numbers):
-        raise InvalidInput(f"--bandwidth must be positive. Got {text!r}.")
-    return np.array(numbers[0] if len(numbers) == 1 else numbers)
-
-
-def _parse_box(text: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """-5:5,-3:3 -> ((-5, -3), (5, 3))."""
-    try:
-        sides = [tuple(float(end) for end in side.split(":")) for side in text.split(",")]
-        lows, highs = zip(*((low, high) for low, high in sides), strict=True)
-    except ValueError:
-        raise InvalidInput(f"--state-box must look like -5:5,-3:3, one low:high per state column. Got {text!r}.") from None
-    return lows, highs

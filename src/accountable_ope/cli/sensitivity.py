@@ -18,10 +18,11 @@ from ..report.result_html import least_text
 from ..report.sensitivity import sensitivity_document
 from ..report.sensitivity_plot import sensitivity_figure
 from ..validation import number, positive
+from .class_options import ClassOptions
 from .curves import print_curve
 from .deciding import decision_code
 from .inputs import read_inputs
-from .options import ClassOptions, DataFile, Declarations, ProblemOptions, RadiusOptions
+from .options import DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
 from .saying import Said, print_said
 from .text import number_text, print_columns, print_ladder, titled_table

@@ -25,10 +25,11 @@ from ..kernels.products import Progress, part_of
 from ..problem.problem import Question
 from ..statistics.engines.engine import AnyEngine
 from ..statistics.stream_question import StreamQuestion
+from .class_options import ClassOptions
 from .computing import carried
 from .inputs import named_q, read_starts
 from .named import named_policy
-from .options import PROBLEM, ClassOptions, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, given
+from .options import PROBLEM, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, given
 from .output import note
 
 Stream = Annotated[

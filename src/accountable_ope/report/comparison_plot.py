@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..bounds.comparing import Comparison
+from ..bounds.comparison import Comparison
 from ..bounds.logging_policy import LoggedValue
 from ..io.display import confidence
 from .interval_bars import IntervalBar, draw_bars, height_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..bounds.comparing import Comparison, Contender, Difference
+from ..bounds.comparison import Comparison, Contender, Difference
 from ..bounds.decision import Ruling
 from ..bounds.logging_policy import LoggedValue
 from ..problem.statements import texts

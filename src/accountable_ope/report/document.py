@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..bounds.class_certificates import ClassCertificates
 from ..bounds.correction import Correction
 from ..bounds.diagnosis import Diagnosis
-from ..bounds.interval import ClassCertificates, Interval
+from ..bounds.interval import Interval
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.reading import TransitionFile

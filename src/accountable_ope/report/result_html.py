@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 
 from ..bounds.breakdown import Breakdown
-from ..bounds.comparing import Comparison
+from ..bounds.comparison import Comparison
 from ..bounds.decision import Ruling
 from ..bounds.findings import Curve, Flip, LeastNorm, RowsNeeded
 from ..bounds.half_class import HalfClass

@@ -9,7 +9,7 @@ from functools import singledispatch
 from ..baselines.interval import BaselineInterval
 from ..bounds.anderson_rubin import AndersonRubinInterval
 from ..bounds.breakdown import Breakdown
-from ..bounds.comparing import Comparison
+from ..bounds.comparison import Comparison
 from ..bounds.correction import Correction
 from ..bounds.cross_fitted import CrossFittedInterval
 from ..bounds.decision import Ruling
