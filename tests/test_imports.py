@@ -140,7 +140,7 @@ def test_the_reader_of_imports_sees_them() -> None:
     seen = imported("statistics.statistic", known["statistics.statistic"])
     assert {"statistics.bellman", "kernels.kernel", "programs.quadratic", "validation"} <= seen
     assert "programs.lagrangian" in imported("programs.extreme", known["programs.extreme"])
-    assert "io.parquet" in imported("demo", known["demo"])
+    assert "io.starts" in imported("demo", known["demo"])
     assert imported("errors", known["errors"]) == set()
 
 
