@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Protocol, runtime_checkable
 
 from ..arguments import checked
@@ -191,19 +191,19 @@ def outcomes(family: Family, data: Transitions, chosen: Sequence[IntervalMethod]
     >>> found.method, found.lower <= family.truth <= found.upper
     ('azuma', True)
     """
-    begin = perf_counter()
+    begin = process_time()
     problem = family.problem(data, seed)
     evaluation = evaluate(problem, features=family.features, kernel=family.kernel, options=TileOptions(threads=1))
-    shared = perf_counter() - begin
+    shared = process_time() - begin
     found = []
     for method in chosen:
-        begin = perf_counter() - shared
+        begin = process_time() - shared
         interval: AnyInterval
         if method.interval is None:
             interval = evaluation.bound(method.name, delta)
         else:
             interval = method.interval(evaluation, delta)
-        lower, upper, seconds = float(interval.lower), float(interval.upper), perf_counter() - begin
+        lower, upper, seconds = float(interval.lower), float(interval.upper), process_time() - begin
         found.append(Outcome(method.name, method.guarantee.value, lower, upper, _outcome(interval).name, seconds))
     return tuple(found)
 
