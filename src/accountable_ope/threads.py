@@ -61,3 +61,19 @@ def side_by_side(parts: Sequence[FloatArray], *, scale: FloatArray | None = None
 
     fill_by_blocks(fill, len(found), BLOCK_ROWS)
     return found
+
+
+def one_below_the_other(parts: Sequence[FloatArray], width: int) -> FloatArray:
+    """Matrices of at most so many columns as one matrix, columns of 0 to the right of what is narrower."""
+    found = np.empty((sum(len(part) for part in parts), width))
+    start = 0
+    for part in parts:
+        place = found[start : start + len(part)]
+
+        def fill(rows: slice, part: FloatArray = part, place: FloatArray = place) -> None:
+            place[rows, : part.shape[1]] = part[rows]
+            place[rows, part.shape[1] :] = 0.0
+
+        fill_by_blocks(fill, len(part), BLOCK_ROWS)
+        start += len(part)
+    return found

@@ -22,10 +22,10 @@ WRITTEN_ANEW = (
 """Which results were written anew since the first time, and why."""
 
 FOLLOWING = ("certified", "bernstein", "symmetric", "curve", "flip points", "least norm", "rows needed")
-"""Parts of names of results that an iteration finds: another order of sums moves their last digits."""
+"""Parts of names of results that an iteration finds: another order of sums, or processor, moves their last digits."""
 
 BY_ROUNDS = ("curve", "selected certified")
-"""Among them those that depend on last bits by which rows and how many rounds there are: ends are found up to a thousandth."""
+"""Those that depend on last bits by which rows and how many rounds there are: ends are found up to a thousandth of their distance."""
 
 LAST_BITS = ("sections None",)
 """Results that depend on the last bits of the kernel: coordinates down to 1e-12 of the largest."""
@@ -37,6 +37,6 @@ def test_there_are_enough_of_them():
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden(name):
-    kinds = ((BY_ROUNDS, 1e-3), (FOLLOWING, 1e-5), (LAST_BITS, 1e-7), (("",), 1e-9))
+    kinds = ((BY_ROUNDS, 3e-3), (FOLLOWING, 1e-4), (LAST_BITS, 1e-7), (("",), 1e-9))
     tolerance = next(size for parts, size in kinds if any(part in name for part in parts))
     np.testing.assert_allclose(np.array(CASES[name]()), np.array(GOLDEN[name]), rtol=tolerance, atol=1e-3 * tolerance)

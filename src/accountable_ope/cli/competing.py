@@ -28,7 +28,7 @@ from ..report.arena_plot import arena_figure
 from ..trust.recipe import made_by
 from ..trust.tasks import Skipped
 from .options import DELTA, OUTPUT, Workers
-from .output import PlotOptions, check_folder, console, note, print_json, progress
+from .output import PlotOptions, check_folder, check_kept, console, note, print_json, progress
 
 EXIT_REFUTED = 1
 QUICK = Plan(sizes=(500,), trials=1)
@@ -77,8 +77,7 @@ def arena(
     if markdown is not None:
         check_page(markdown)
     output.check(others={"--markdown": markdown, "--keep": keep}, inputs=[] if known is None else [known])
-    if keep is not None and keep.suffix != ".parquet":
-        raise InvalidInput(f"--keep must end in .parquet. Got {keep.name!r}.")
+    check_kept(keep, lambda path: read_kept(path, challenges))
     if plan and (stored or trials is not None):
         raise InvalidInput("--plan says how many logs there would be: leave out --trials and --stored.")
     before = () if known is None else read_kept(known, challenges)

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ..bounds.interval import Interval
 from ..bounds.weighed import answer_of
-from ..errors import InvalidFile, InvalidInput
+from ..errors import AopeError, InvalidFile, InvalidInput
 from ..io.columns import FileColumns
 from ..io.files import place, same_file, whole_file
 from ..problem.statements import Status
@@ -87,6 +87,20 @@ def check_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()
         if _is_a_stream(path):
             raise InvalidInput(f"{option} {path} is the file that the printed result goes to.")
         before[option] = path
+
+
+def check_kept(path: Path | None, read: Callable[[Path], object]) -> None:
+    """Before any work: does --keep name a Parquet file that is new, or one of an earlier run, as it can be read?"""
+    if path is None:
+        return
+    if path.suffix != ".parquet":
+        raise InvalidInput(f"--keep must end in .parquet. Got {path.name!r}.")
+    if not path.exists():
+        return
+    try:
+        read(path)
+    except AopeError as error:
+        raise InvalidInput(f"--keep {path} would replace a file of something else: {error}") from error
 
 
 def check_folder(option: str, path: Path | None) -> None:

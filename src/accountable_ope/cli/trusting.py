@@ -23,7 +23,7 @@ from ..trust.summary import Trust, refuted, summarize, verdict
 from ..trust.task import Task
 from ..trust.tasks import Skipped, tasks_named
 from .options import DELTA, OUTPUT, AsJson, Workers
-from .output import check_folder, check_places, console, note, print_json, progress
+from .output import check_folder, check_kept, check_places, console, note, print_json, progress
 
 EXIT_REFUTED = 1
 QUICK = Plan(sizes=(1_000,), methods=methods_named(("default", "sandwich")), logs=1, policies=1)
@@ -77,8 +77,7 @@ def trust(
     if markdown is not None:
         check_page(markdown)
     check_places({"--markdown": markdown, "--keep": keep}, [] if known is None else [known])
-    if keep is not None and keep.suffix != ".parquet":
-        raise InvalidInput(f"--keep must end in .parquet. Got {keep.name!r}.")
+    check_kept(keep, lambda path: read_kept(path, tasks))
     before = () if known is None else read_kept(known, tasks)
     if stored:
         answers = _stored(out, known, before, tasks, plan if n or method or quick else None, delta)

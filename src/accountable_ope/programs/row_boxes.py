@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..threads import one_below_the_other
 from ..validation import FloatArray, IntArray
 from .constraint import Constraint, RowsOrigin
 from .pointwise_rows import PointwiseRows
@@ -37,9 +38,7 @@ class RowBoxes:
         parts = [] if self.values is None else [self.values.features]
         if self.residuals is not None:
             parts.append(self.residuals.residuals)
-        features = np.concatenate(parts) if parts else np.zeros((0, self.variables))
-        missing = self.variables - features.shape[1]
-        return np.column_stack([features, np.zeros((len(features), missing))]) if missing else features
+        return one_below_the_other(parts, self.variables)
 
     @cached_property
     def points(self) -> int:

@@ -10,7 +10,7 @@ The bound, in units of sum_ij |c_i||c_j| and with u = 2^-24, for points x in uni
   2 u of the largest for each (makers do not publish it; the tests measure what is lost), so 2 u for each of the columns between
   two additions in ordinary arithmetic and one more, and u for each such addition in a block;
 - the two products with low parts, at most 2^-11 of the others, are added up by tensor cores over a block: 2 u for each column;
-- C'(KC) is summed in float64 over blocks of columns.
+- KC is summed over blocks of columns, and C'(KC) over rows, in float64.
 """
 
 from __future__ import annotations
@@ -155,14 +155,15 @@ class Device(NamedTuple):
             part = slice(first, min(first + widest, d.shape[1]))
             columns = tiles.HalfColumns(d[:, part])
             lost = max(lost, columns.lost)
+            product = torch.zeros(len(c), columns.width, device="cuda", dtype=torch.float64)  # KC
             for start in range(0, len(d), COLUMNS):
                 stop = min(start + COLUMNS, len(d))
                 rows = stop if symmetric else len(c)
-                product = tiles.products(left.x, right.x, columns, start, stop, rows, symmetric=symmetric)
-                gram[:, part] += c[:rows].T @ product[:, : part.stop - part.start].double()
+                product[:rows] += tiles.products(left.x, right.x, columns, start, stop, rows, symmetric=symmetric)
                 if progress is not None:
                     done = (stop / len(d)) ** 2 if symmetric else stop / len(d)
                     progress((at + done) / len(parts))
+            gram[:, part] = c.T @ product[:, : part.stop - part.start]
         return self._fetched(gram * (left.scale[:, None] * right.scale / tiles.SCALE**2)), lost
 
     def diagonal(self, rows: PlacedRows) -> FloatArray:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels.blocks import blocks, roundings
+from ...kernels.blocks import ROWS_AT_ONCE, roundings
 from ...kernels.kernel import FiniteRank, Kernel, Tabular
 from ...kernels.products import Progress, TileOptions
+from ...threads import sum_by_blocks
 from ...validation import FloatArray
 from .tiles import PairSums, pair_sums
 
@@ -34,10 +35,12 @@ def reduce_pairs(
 
 def diagonal_sums(kernel: Kernel, points: FloatArray, columns: FloatArray) -> FloatArray:
     """C' diag(K) C, block by block."""
-    total = np.zeros((columns.shape[1],) * 2)
-    for rows in blocks(len(points)):
-        total += columns[rows].T @ (columns[rows] * kernel.diagonal(points[rows])[:, None])
-    return total
+
+    def of(rows: slice) -> FloatArray:
+        found: FloatArray = columns[rows].T @ (columns[rows] * kernel.diagonal(points[rows])[:, None])
+        return found
+
+    return np.zeros((columns.shape[1],) * 2) + sum_by_blocks(of, len(points), ROWS_AT_ONCE)
 
 
 def rank_error(supremum: float, rank: int, additions: int) -> float:
