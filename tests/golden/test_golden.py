@@ -25,7 +25,7 @@ FOLLOWING = ("certified", "bernstein", "symmetric", "curve", "flip points", "lea
 """Parts of names of results that an iteration finds: another order of sums, or processor, moves their last digits."""
 
 BY_ROUNDS = ("curve", "selected certified")
-"""Those that depend on last bits by which rows and how many rounds there are: ends are found up to a thousandth of their distance."""
+"""Those whose last bits decide which rows and how many rounds there are: ends are found up to a thousandth of their distance."""
 
 LAST_BITS = ("sections None",)
 """Results that depend on the last bits of the kernel: coordinates down to 1e-12 of the largest."""
