@@ -43,7 +43,7 @@ HARDLY = 0.97
 """An interval of this share of the range of values says next to nothing."""
 WIDE = 0.25
 """An interval of this share of the range of values is wide."""
-SERIOUS = ("overlap",)
+SERIOUS = ("overlap", "few-rows")
 """Doubts with which nobody should bet on a large-sample interval."""
 
 
