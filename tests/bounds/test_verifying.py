@@ -61,7 +61,7 @@ def test_other_results(make, more):
             aope.verify(record, **given())
         more = {"features": [FEATURES, MDP.features()]}
     found = aope.verify(record, **given(**more))
-    assert found.valid and found.message.endswith("Its sums are those of the data.")
+    assert found.valid and "Its sums are those of the data" in found.message
 
 
 def test_a_log_that_grew():

@@ -6,6 +6,8 @@ import json
 import shlex
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from command import aope_command
@@ -61,8 +63,28 @@ def test_its_certificate_is_proved_with_the_choice(answered: dict, folder: Path)
     given = ("verify", "proof.json", "--data", "planted.parquet", *WHERE)
     assert aope_command(*given, "--choice", "choice.npz", cwd=folder).returncode == 0
     without = aope_command(*given, cwd=folder)
-    assert without.returncode != 0 and "an estimate, which must be given" in " ".join(without.stdout.split())
+    assert without.returncode == 2 and "--choice is needed with --data" in " ".join(without.stderr.split())
     assert "--choice goes with --data" in aope_command("verify", "proof.json", "--choice", "choice.npz", cwd=folder).stderr
+
+
+def test_a_log_whose_first_rows_are_others_is_not_that_of_the_certificate(answered: dict, folder: Path) -> None:
+    table = pq.read_table(folder / "planted.parquet")
+    rewards = table["reward"].to_numpy().copy()
+    rewards[3] = 1 - rewards[3]
+    pq.write_table(table.set_column(table.column_names.index("reward"), "reward", pa.array(rewards)), folder / "edited.parquet")
+    done = aope_command("verify", "proof.json", "--data", "edited.parquet", *WHERE, "--choice", "choice.npz", cwd=folder)
+    assert done.returncode == 5 and "the choice was made on 1000 rows that are not the first ones" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_who_writes_a_certificate_without_the_choice_is_told_what_it_needs(answered: dict, folder: Path) -> None:
+    given = ("bound", "planted.parquet", *WHERE, *FACTS, *QUICK)
+    assert (
+        "needs the choice, too"
+        not in aope_command(*given, "--choice", "choice.npz", "--certificate", "a.json", cwd=folder).stderr
+    )
+    assert "needs the choice, too" in aope_command(*given, "--certificate", "b.json", cwd=folder).stderr
 
 
 @pytest.mark.parametrize(

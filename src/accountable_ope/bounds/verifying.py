@@ -114,7 +114,9 @@ def verify(
     wrong = _against_data(record, proved, log, features, kernel, estimate)
     if wrong:
         return Verification(False, f"Not proved: {wrong}.")
-    return replace(proved, message=f"{proved.message} Its sums are those of the data.")
+    earlier = record.setting.earlier_rows
+    which = f"the data after the {earlier} rows that chose the class" if earlier else "the data"
+    return replace(proved, message=f"{proved.message} Its sums are those of {which}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,7 +191,7 @@ def bound(
             ruling = decision.decide(streamed.intervals[-1])
             said = Said.of(streamed.intervals[-1], ruling, names=streamed.scan.columns.states)
         show(streamed.intervals, streamed.scan, as_json, report, title=str(data), columns=streamed.columns, said=said)
-        return _finish(streamed.intervals, ruling, certificate)
+        return _finish(streamed.intervals, ruling, certificate, first.save_choice or first.choice)
     repeat = None
     if not average_reward and declared.discount is None:
         raise InvalidInput(NO_DISCOUNT)
@@ -275,15 +275,18 @@ def bound(
     show(intervals, inputs.data, as_json, report, title=str(data), columns=inputs.columns, said=said, repeat=repeat)
     if declared.misfit_norm is not None and said.misfit_norms is None:
         note("With so many rows other norms of what features miss are not tried: aope sensitivity --over misfit-norm tries them.")
-    return _finish(intervals, ruling, certificate)
+    return _finish(intervals, ruling, certificate, first.save_choice or first.choice)
 
 
-def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: Path | None) -> int:
-    """Writes the certificate; the exit code."""
+def _finish(intervals: Sequence[Interval], ruling: Ruling | None, certificate: Path | None, choice: Path | None) -> int:
+    """Writes the certificate; the exit code. choice: where the choice of the class is kept."""
     if certificate is not None:
         intervals[0].save(certificate)
         of = "" if answer_of(intervals[0]) is intervals[0] else " (of the class; the first line's interval is no part of it)"
         note(f"Certificate: {certificate}{of}")
+        recipe = intervals[0].recipe
+        if choice is None and recipe is not None and recipe.estimate is not None:
+            note("To compare it with the data, `aope verify --data` needs the choice, too: write it with --save-choice FILE.npz.")
     proved = all(interval.check() for interval in intervals)
     if ruling is not None:
         return decision_code(ruling, proved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,7 +21,6 @@ from ..io.display import confidence
 from ..io.reading import TransitionFile
 from ..problem.statements import Status
 from ..problem.transitions import StartStates
-from ..programs.certificate import SolveStatus
 from ..radii.doubts import Doubt
 from ..report.comparison import comparison
 from ..report.doubts import doubt_paragraphs
@@ -171,7 +171,7 @@ def print_details(console: Console, intervals: Sequence[Interval], *, doubts: bo
     if best.engine is not None:
         console.print(escape(str(best.engine)))
     checked = all(interval.check() for interval in intervals)
-    gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if c.status is SolveStatus.OPTIMAL]
+    gaps = [c.gap for i in intervals for p in i.certificates for c in (p.lower, p.upper) if math.isfinite(c.gap)]
     largest = f", largest duality gap {max(gaps):.1e}" if gaps else ""
     console.print(f"\nCertificates: {'all recomputed and valid' if checked else '[red]NOT VALID[/]'}{largest}.")
 

@@ -46,9 +46,19 @@ def verify(
         problem.check()
         if problem.starts is None and record.average is None and record.setting.start_is_exact:
             raise InvalidInput("--starts is needed with --data: the start states of this certificate are no sample from the log.")
+        if record.setting.anchored and choice is None:
+            raise InvalidInput(
+                "--choice is needed with --data: the class of this certificate lies around an estimate, which `aope bound "
+                "--save-choice` writes. (Of another estimate, `accountable_ope.verify` takes it as `estimate`.)"
+            )
         inputs = read_inputs(data, problem, need_starts=record.average is None)
-        estimate = None if choice is None else load_recipe(choice).estimate
-        found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy, estimate=estimate)
+        recipe = None if choice is None else load_recipe(choice)
+        if recipe is not None and len(inputs.data) > record.data.rows and not recipe.made_on(inputs.data):
+            why = f"the choice was made on {recipe.earlier_rows} rows that are not the first ones of these data"
+            found = Verification(False, f"Not proved: {why}.")
+        else:
+            estimate = None if recipe is None else recipe.estimate
+            found = verify_certificate(record, data=inputs.data, starts=inputs.starts, policy=inputs.policy, estimate=estimate)
     if as_json:
         print_json("verify", _document(record, found, with_data=data is not None))
     else:

@@ -161,6 +161,10 @@ class Recipe:
         """When all this was chosen, as premises say it."""
         return Choice(self.earlier_rows, estimate=self.estimate is not None)
 
+    def made_on(self, data: Transitions) -> bool:
+        """Whether the first of these rows are those that chose."""
+        return len(data) >= self.earlier_rows and fingerprint_of(data, self.earlier_rows) == self.sha256
+
     @checked
     def later(self, problem: Problem) -> Problem:
         """The question asked of the rows that did not choose, with the ball declared.
@@ -172,7 +176,7 @@ class Recipe:
             start states are not those that it was made for.
         """
         data = problem.data
-        if len(data) <= self.earlier_rows + 1 or fingerprint_of(data, self.earlier_rows) != self.sha256:
+        if len(data) <= self.earlier_rows + 1 or not self.made_on(data):
             raise InvalidInput(
                 f"The choice was made on {self.earlier_rows} rows that are not the first ones of these data. Choose anew."
             )
