@@ -44,9 +44,9 @@ FEW_EPISODES, LARGE_SHARE, UNLOGGED_SHARE = 20, 0.1, 0.001
 """Below, above and above which an interval is doubted."""
 
 FEW_ROWS = 50
-"""Effective rows below which nobody should bet. In logs of 2,000 rows of a machine that seldom breaks, where 10 to 27 rows showed what
-the target policy does, there were 0.5 to 40 of them, and every second interval was wrong; in logs of the tasks of `aope trust` of which
-an interval held the value, 164 and more, but for four so wide that nothing was lost."""
+"""Effective rows below which nobody should bet. In logs of 2,000 rows of a machine that seldom breaks, where 10 to 27 rows showed
+what the target policy does, there were 0.5 to 40 of them, and every second interval was wrong; in logs of the tasks of `aope trust`
+of which an interval held the value, 164 and more, but for four so wide that nothing was lost."""
 
 METHOD = "cross-fitted doubly robust"
 
@@ -344,8 +344,8 @@ def _doubts(data: Transitions, groups: _Groups, size: float, share: float, unlog
         found.append(doubt("few-episodes", text, ("episodes", known)))
     if size < FEW_ROWS:
         text = (
-            f"What the target policy does is shown by few rows: {len(data)} weigh as much as {max(size, 1):.0f}. What they do not "
-            "happen to show, the interval does not count."
+            f"What the target policy does is shown by few rows: {len(data)} weigh as much as {max(size, 1):.0f}. What they do "
+            "not happen to show, the interval does not count."
         )
         found.append(doubt("few-rows", text, ("effective_sample_size", size)))
     if share > LARGE_SHARE:
