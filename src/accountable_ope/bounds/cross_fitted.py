@@ -45,8 +45,8 @@ FEW_EPISODES, LARGE_SHARE, UNLOGGED_SHARE = 20, 0.1, 0.001
 
 FEW_ROWS = 50
 """Effective rows below which nobody should bet. In logs of 2,000 rows of a machine that seldom breaks, where 10 to 27 rows showed
-what the target policy does, there were 0.5 to 40 of them, and every second interval was wrong; in logs of the tasks of `aope trust`
-of which an interval held the value, 164 and more, but for four so wide that nothing was lost."""
+what the target policy does, there were 0.5 to 40 of them, and every second interval was wrong; in logs of the tasks of `aope
+trust` of which an interval held the value, 164 and more, but for four so wide that nothing was lost."""
 
 METHOD = "cross-fitted doubly robust"
 
