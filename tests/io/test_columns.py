@@ -1,5 +1,7 @@
 """No column is left out in silence: it is read, or listed, or refused."""
 
+import shlex
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -92,7 +94,8 @@ def test_near_misses_are_refused(log, name, meant):
         aope.load_transitions(path)
     sentence = str(caught.value)
     assert (
-        f"has a column `{name}`, which is not read: did you mean `{meant}`" in sentence and f"--ignore-column {name}" in sentence
+        f"has a column `{name}`, which is not read: did you mean `{meant}`" in sentence
+        and f"--ignore-column {shlex.quote(name)}" in sentence
     )
     assert len(aope.load_transitions(path, ignore=[name])) == 3
     assert read_transition_file(path, ignore=name).columns.ignored == (name,)

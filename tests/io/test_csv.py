@@ -262,6 +262,32 @@ def test_shuffled_rows_are_seen_and_refused(tmp_path: Path) -> None:
     assert remark.startswith("Only 0 of 18 rows within episodes end where the following row starts: rows may be missing")
 
 
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("turned", ["swapped", "newest first"])
+def test_rows_that_are_turned_around_are_refused(tmp_path: Path, ends: bool, turned: str) -> None:
+    """Where episodes end, too: what stands behind the end is the next state of no row then."""
+    data = walk()
+    ended = np.tile(np.arange(8) == 7, 6) & ends
+    data = aope.Transitions(data.states, data.actions, data.rewards, data.next_states, ended, data.episodes)
+    assert order_finding(data.states, data.next_states, data.terminated, data.episodes) is None
+    if turned == "swapped":
+        wrong = aope.Transitions(data.next_states, data.actions, data.rewards, data.states, ended, data.episodes)
+    else:
+        wrong = data.rows(np.arange(len(data))[::-1])
+    aope.save_transitions(wrong, tmp_path / "wrong.parquet")
+    with pytest.raises(aope.InvalidFile, match="`state` and `next_state` are swapped, or the rows .* stand in reverse order"):
+        aope.load_transitions(tmp_path / "wrong.parquet")
+
+
+def test_rows_that_are_linked_both_ways_or_not_at_all_are_not_turned_around() -> None:
+    to_and_fro = np.tile([0.0, 1.0], 20)
+    one = np.zeros(40, bool), np.zeros(40, int)
+    assert order_finding(to_and_fro[:, None], 1 - to_and_fro[:, None], *one) is None
+    thinned = walk(1, 80).rows(slice(0, None, 2))
+    found = order_finding(thinned.states, thinned.next_states, *one)
+    assert found is not None and not found[0] and "swapped" not in found[1]
+
+
 def test_few_states_look_like_no_order_at_all() -> None:
     """A chain with four states comes by chance to the right state often, and its rows are no multiset of links."""
     rng = np.random.default_rng(0)

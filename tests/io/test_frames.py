@@ -178,6 +178,21 @@ REFUSED = {
     "no action": ({}, {"action": None}, "has no column `action`.* Say which it is: action='NAME'"),
     "no state": ({}, {"state": None}, r"Say which it is: state=\['NAME', 'NAME'\]"),
     "a column for two things": ({}, {"reward": "age"}, "must name a column once"),
+    "a name between blanks": (
+        {" reward ": [0.0] * 5},
+        {"reward": None},
+        r"has a column ` reward `.*Say so .reward=' reward '., rename it, or leave it out by ignore=.' reward '..$",
+    ),
+    "a name with a comma": (
+        {"Reward,": [0.0] * 5},
+        {"reward": None},
+        r"Say so .reward='Reward,'., rename it.*ignore=.'Reward,'..$",
+    ),
+    "a name that is no argument": (
+        {"Step": [0, 1, 2, 0, 1]},
+        {},
+        r"did you mean `step`. Rename it, or leave it out by ignore=.'Step'..$",
+    ),
     "a doubtful name": (
         {"done": [False] * 5},
         {"terminated": None},

@@ -335,3 +335,19 @@ def test_copies_of_a_file_are_remarked_on(tmp_path):
         (tmp_path / f"{copy}.parquet").write_bytes((tmp_path / "b.parquet").read_bytes())
     (remark,) = aope.scan_transitions(tmp_path).columns.remarks
     assert "d.parquet is a copy of" in remark and "b.parquet, byte by byte (1 more files are copies)" in remark
+
+
+@pytest.mark.parametrize("batch_rows", [12, 1000])
+def test_one_file_whose_columns_are_swapped(tmp_path, batch_rows):
+    """Among the rows of the other files of a part its own are few."""
+    for number in range(5):
+        walk = np.random.default_rng(number).normal(size=31).cumsum()
+        columns = {"state": walk[:-1], "next_state": walk[1:]}
+        if number == 3:
+            columns = {"state": walk[1:], "next_state": walk[:-1]}
+        rows = {**columns, "action": [0] * 30, "reward": [0.0] * 30, "terminated": np.arange(30) == 29, "episode": [number] * 30}
+        pq.write_table(pa.table(rows), tmp_path / f"part-{number}.parquet")
+    with pytest.raises(aope.InvalidFile, match=r"part-3.parquet: .*`state` and `next_state` are swapped"):
+        list(aope.scan_transitions(tmp_path, batch_rows=batch_rows))
+    (tmp_path / "part-3.parquet").unlink()
+    assert sum(len(part) for part in aope.scan_transitions(tmp_path, batch_rows=batch_rows)) == 120

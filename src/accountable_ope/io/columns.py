@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..validation import plural
+from .advice import shell_word
 from .column_names import ALIASES, LOG, SHOWS_ORDER, STARTS, near_miss
 
 ColumnNames = Mapping[str, str | Sequence[str]]
@@ -293,7 +294,7 @@ def _refuse_twice(file: str, columns: Sequence[str]) -> None:
 
 def _out(name: str) -> str:
     """How a column is left out, in Python and on the command line."""
-    return f"`ignore` or --ignore-column {name}"
+    return f"`ignore` or --ignore-column {shell_word(name)}"
 
 
 def _refuse_near_miss(file: str, name: str, known: Sequence[str]) -> None:
@@ -301,7 +302,8 @@ def _refuse_near_miss(file: str, name: str, known: Sequence[str]) -> None:
     meant, why = near_miss(name, known)
     if meant is None:
         return
+    option = shell_word(f"{meant}={name}")
     raise InvalidFile(
-        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Say so (--column {meant}={name}), rename "
-        f"it, or leave it out by {_out(name)}."
+        f"{file} has a column `{name}`, which is not read: did you mean `{meant}`?{why} Say so (--column {option}), rename it, "
+        f"or leave it out by {_out(name)}."
     )

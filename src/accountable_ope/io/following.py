@@ -14,9 +14,13 @@ from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput
 from ..validation import BoolArray, FloatArray, IntArray, row_keys
+from .times import Times
 
 FEWEST_LINKS = 10
 """With fewer rows that have another one behind them nothing is said of their order."""
+
+NEARLY_ALL = 0.9
+"""So many rows must be linked the other way round, and all but so many not as they stand, before they are turned around."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +77,21 @@ class Following:
                 "columns of next states, or leave such episodes out if being cut off at once does not depend on where they began."
             )
 
-    def refuse_backward(self, times: FloatArray, name: str, row: Callable[[int], str]) -> None:
+    def refuse_backward(self, times: Times, row: Callable[[int], str]) -> None:
         """Raise where time goes backward within an episode."""
-        wrong = self.known & (times[self.next_row] < times)
+        values, missing = times.values, times.missing
+        wrong = self.known & ~missing & ~missing[self.next_row] & (values[self.next_row] < values)
         if wrong.any():
             first = int(np.argmax(wrong))
+            after = int(self.next_row[first])
+            advice = "sort the rows, or ignore the column if it is no time"
+            if times.clock:
+                advice = (
+                    "a time of day that starts again at midnight goes backward, so sort the rows and give dates, or ignore it"
+                )
             raise InvalidInput(
-                f"Rows of an episode must be in the order of time. `{name}` goes from {times[first]:g} in {row(first)} to "
-                f"{times[self.next_row[first]]:g} in {row(int(self.next_row[first]))}: sort the rows, or ignore the column if it "
-                "is no time."
+                f"Rows of an episode must be in the order of time. {times.name} goes from {times.shown(first)} in "
+                f"{row(first)} to {times.shown(after)} in {row(after)}: {advice}."
             )
 
     def refuse_steps(self, steps: FloatArray, labels: ArrayLike, row: Callable[[int], str]) -> None:
@@ -127,7 +137,7 @@ def order_finding(
     -------
     tuple or None
         None where next states are mostly the states of the following rows, or nobody can tell. Else whether the rows are shuffled
-        for certain (their next states are states of *other* rows of the episode), and a sentence.
+        or turned around for certain (their next states are states of *other* rows of the episode), and a sentence.
     """
     following = Following.of(episodes)
     behind = np.flatnonzero(following.known & ~terminated)
@@ -137,6 +147,13 @@ def order_finding(
     follows = int((there[behind] == here[following.next_row[behind]]).sum())
     if 2 * follows >= len(behind):
         return None
+    turned = int((here[behind] == there[following.next_row[behind]]).sum())
+    if follows <= (1 - NEARLY_ALL) * len(behind) and turned >= NEARLY_ALL * len(behind):
+        return True, (
+            f"Only {follows} of {len(behind)} rows within episodes end where the following row starts, but {turned} start where "
+            "it ends: `state` and `next_state` are swapped, or the rows of an episode stand in reverse order. Name the columns "
+            "the other way round, or sort the rows by time"
+        )
     # As multisets: every next state of an episode, but for the last one, is the state of one row of it, and of no second one.
     found = _in_common(states, next_states[~terminated], episodes, episodes[~terminated])
     seen = f"Only {follows} of {len(behind)} rows within episodes end where the following row starts"

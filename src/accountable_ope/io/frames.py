@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ from ..errors import InvalidFile, InvalidInput
 from ..problem.naming import Naming
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
+from .advice import in_python
 from .coding import WordRules
 from .columns import ColumnNames, did_you_mean, listed
+from .index_levels import named_levels
 from .reading import TransitionFile, read_log
 from .starts import read_starts
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:  # both take a tenth of a second to import: only when a frame 
     import pyarrow as pa
 
 NAME = "The data frame"
+
+ARGUMENTS = ("state", "action", "reward", "next_state", "terminated", "episode", LOGGED)
+"""Of `from_dataframe`, those that name columns."""
 
 
 @checked
@@ -47,7 +52,8 @@ def from_dataframe(
     Parameters
     ----------
     frame : data frame
-        Of pandas, Polars, PyArrow (a Table) or another library that Narwhals knows.
+        Of pandas, Polars, PyArrow (a Table) or another library that Narwhals knows. Levels of the index that have a name are
+        columns, behind the others, as in its Parquet file.
     state : str or sequence of str
         The columns of the state. Numbers and flags are taken as they are, numbers that are categories too. A column of words
         (text, or categories with text for names) becomes a column of zeros and ones for each word, called `ward=icu`.
@@ -101,16 +107,8 @@ def from_dataframe(
     >>> data.naming.states, data.naming.actions
     (('age', 'ward=icu', 'ward=surgery'), ('high', 'low', 'none'))
     """
-    given = {
-        "state": state,
-        "action": action,
-        "reward": reward,
-        "next_state": next_state,
-        "terminated": terminated,
-        "episode": episode,
-        LOGGED: behavior_probability,
-    }
-    columns = {base: names for base, names in given.items() if names is not None}
+    given = (state, action, reward, next_state, terminated, episode, behavior_probability)
+    columns = {base: names for base, names in zip(ARGUMENTS, given, strict=True) if names is not None}
     return read_frame(frame, ignore, columns, policy=False, estimate=False, actions=actions).data
 
 
@@ -129,7 +127,7 @@ def read_frame(
     try:
         return read_log(source, ignore, columns, policy=policy, estimate=estimate, words=rules)
     except InvalidFile as error:
-        raise InvalidInput(_in_python(str(error))) from error
+        raise InvalidInput(in_python(str(error), ARGUMENTS)) from error
 
 
 @checked
@@ -147,7 +145,7 @@ def starts_from_dataframe(
     Parameters
     ----------
     frame : data frame
-        Of pandas, Polars, PyArrow (a Table) or another library that Narwhals knows.
+        As in `from_dataframe`.
     naming : Naming
         That of the log (`Transitions.naming`): words mean here what they mean there.
     state : str or sequence of str
@@ -185,7 +183,7 @@ def starts_from_dataframe(
     try:
         return read_starts(source, exact, ignore, columns, policy=False, estimate=False, naming=naming).starts
     except InvalidFile as error:
-        raise InvalidInput(_in_python(str(error))) from error
+        raise InvalidInput(in_python(str(error), given)) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +192,7 @@ class FrameSource:
 
     frame: nw.DataFrame[Any]
     names: list[str]
+    levels: Mapping[str, nw.Series[Any]] = field(default_factory=dict)
     name: str = NAME
 
     def read(self, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
@@ -211,11 +210,15 @@ class FrameSource:
         native = self.frame.to_native()
         return native.schema.metadata if isinstance(native, pa.Table) else None
 
+    def _series(self, name: str) -> nw.Series[Any]:
+        level = self.levels.get(name)
+        return self.frame.get_column(name) if level is None else level
+
     def _column(self, name: str) -> pa.ChunkedArray:
         import narwhals as nw
         import pyarrow as pa
 
-        column = self.frame.get_column(name)
+        column = self._series(name)
         try:
             found = column.to_arrow()
             if isinstance(column.dtype, nw.Enum) and not found.type.ordered:  # some versions of Polars do not say that it is
@@ -226,7 +229,7 @@ class FrameSource:
 
     def _mixture(self, name: str) -> str:
         """What a column holds that is neither numbers nor text."""
-        kinds = [_kind(each) for each in self.frame.get_column(name).to_list()]
+        kinds = [_kind(each) for each in self._series(name).to_list()]
         other = next((row for row, kind in enumerate(kinds) if kind != kinds[0]), None)
         if other is None:
             return f"It holds Python objects ({kinds[0]})."
@@ -271,9 +274,11 @@ def _source(frame: Any) -> FrameSource:
         raise InvalidInput(
             f"{NAME} has a column called {other[0]!r}, which is no text: frame.columns = frame.columns.map(str) makes it one."
         )
+    levels = named_levels(found, NAME)
+    names += levels
     if not names or len(found) == 0:
         raise InvalidInput(f"{NAME} has no {'rows' if names else 'columns'}.")
-    return FrameSource(found, names)
+    return FrameSource(found, names, levels)
 
 
 def _refuse_missing(names: Sequence[str], columns: ColumnNames) -> None:
@@ -285,21 +290,3 @@ def _refuse_missing(names: Sequence[str], columns: ColumnNames) -> None:
                     f"`{base}` must name columns of the data frame. It has none called {name!r}."
                     f"{did_you_mean(name, names)} Its columns: {listed(names)}."
                 )
-
-
-def _in_python(sentence: str) -> str:
-    """Advice on options of the command line as advice on arguments."""
-
-    def argument(found: re.Match[str]) -> str:
-        base, given = found[1], found[2].split(",")
-        return f"{base}={given[0]!r}" if len(given) == 1 else f"{base}={given!r}"
-
-    said = re.sub(r"--column (\w+)=(\w[\w,]*)", argument, sentence)
-    said = re.sub(r"`ignore` or --ignore-column (\S+?)([.,]?)(?=\s|$)", r"ignore=['\1']\2", said)
-    for option, meant in (
-        ("; a column of continuous actions is called `action_0`", "; continuous actions are a list, action=['dose']"),
-        (": number the actions 0, 1, 2, ...", ": give their labels by actions=[...]"),
-        ("In the file:", "There:"),
-    ):
-        said = said.replace(option, meant)
-    return said

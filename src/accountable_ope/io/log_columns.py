@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidFile
 from .column_names import LOG, wanted_columns
 from .columns import ColumnNames, Layout, layout
+from .index_levels import ranges_beside
 from .log_files import LogFile, LogFiles
 from .table import missing_column
 
@@ -67,8 +68,8 @@ def read_columns(found: LogFiles, ignore: tuple[str, ...], columns: ColumnNames 
 
 
 def _names(file: LogFile, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns of a file, those that its folders name last."""
-    return (*schema.names, *(name for name, _ in file.partition if name not in schema.names))
+    """The columns of a file, those that its metadata or its folders name last."""
+    return tuple(dict.fromkeys((*schema.names, *ranges_beside(schema, file.rows), *(name for name, _ in file.partition))))
 
 
 def _missing(file: str, names: Sequence[str], base: str) -> InvalidFile:

@@ -39,6 +39,7 @@ from .following import Following, order_finding
 from .policy_columns import logged_policy
 from .sources import CsvSource, Source, open_source
 from .table import Table
+from .times import read_times
 
 
 @checked
@@ -271,9 +272,9 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
     if steps is not None:
         following.refuse_steps(steps[:, 0], labels, table.row)
     for name in TIMES:
-        times = table.times(name)
+        times = read_times(table, name)
         if times is not None:
-            following.refuse_backward(times, name, table.row)
+            following.refuse_backward(times, table.row)
     return following
 
 

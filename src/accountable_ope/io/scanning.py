@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from ..problem.transitions import Transitions
 from ..validation import IntArray, whole
 from .coding import NO_WORDS
 from .columns import ColumnNames, FileColumns
+from .following import order_finding
+from .index_levels import counted, ranges_beside
 from .log_columns import LogColumns, read_columns
 from .log_files import LogFile, copied_files, find_files, ignored_files
 from .reading import read_log
@@ -173,8 +175,21 @@ class TransitionScan:
             if like is not None:
                 _check_alike(like, data, f"{source.name}: from {source.row(0)} on")
             like = data if like is None else like
+            if source._file is None:
+                self._check_order(first, data)
             yield data, table
             first += len(data)
+
+    def _check_order(self, first: int, data: Transitions) -> None:
+        """Raise where the rows of one of several files of a part are in no order: among those of the others they are few."""
+        if data.episodes is None:
+            return
+        edges = [first, *(end for end in self._ends if first < end < first + len(data)), first + len(data)]
+        for start, stop in pairwise(edges):
+            rows = slice(start - first, stop - first)
+            found = order_finding(data.states[rows], data.next_states[rows], data.terminated[rows], data.episodes[rows])
+            if found is not None and found[0]:
+                raise InvalidFile(f"{self.files[bisect_right(self._ends, start)].name}: {found[1]}.")
 
     def _tables(self, first: int, parts: Sequence[int]) -> Iterator[pa.Table]:
         """The columns of parts of these sizes from row `first` on, put together from the pieces in which files are read."""
@@ -212,7 +227,6 @@ class TransitionScan:
         import pyarrow.parquet as pq
 
         given = [(name, value) for name, value in file.partition if name in self._reading.wanted]
-        stored = [name for name in self._reading.wanted if name not in dict(given)]
         found = 0
         try:
             with (
@@ -221,6 +235,9 @@ class TransitionScan:
             ):
                 if opened.metadata.num_rows != file.rows:
                     raise _changed(file)
+                ranges = ranges_beside(opened.schema_arrow, file.rows)
+                beside = [name for name in self._reading.wanted if name in ranges and name not in dict(given)]
+                stored = [name for name in self._reading.wanted if name not in (*beside, *dict(given))]
                 # One row group after the other: asked for all at once, pyarrow holds the whole file.
                 for group in range(opened.num_row_groups):
                     if found + opened.metadata.row_group(group).num_rows <= skipped:
@@ -231,6 +248,8 @@ class TransitionScan:
                         if found <= skipped:
                             continue
                         piece = pa.Table.from_batches([batch]).slice(max(len(batch) - (found - skipped), 0))
+                        for name in beside:
+                            piece = piece.append_column(name, counted(ranges[name][found - len(piece) : found]))
                         for name, value in given:
                             piece = piece.append_column(name, pa.repeat(value, len(piece)))
                         yield piece.select(self._reading.wanted)

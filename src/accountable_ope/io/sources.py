@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidFile
+from .index_levels import counted, ranges_beside
 
 if TYPE_CHECKING:  # pyarrow takes a tenth of a second to import: only when a file is touched
     import pyarrow as pa
@@ -71,7 +72,7 @@ class ArrowSource:
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource:
-    """A Parquet file, of which the columns that are asked for are read."""
+    """A Parquet file, of which the columns that are asked for are read; ranges that its metadata name are columns too."""
 
     name: str
     names: list[str]
@@ -81,7 +82,12 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.name) as file:
-            return file.read(list(columns))
+            ranges = ranges_beside(file.schema_arrow, file.metadata.num_rows)
+            found = file.read([name for name in columns if name not in ranges])
+        for name in columns:
+            if name in ranges:
+                found = found.append_column(name, counted(ranges[name]))
+        return found
 
     def row(self, index: int) -> str:
         """Its number."""
@@ -168,7 +174,7 @@ def _open_parquet(name: str) -> ParquetSource:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(name) as file:
-        return ParquetSource(name, file.schema_arrow.names)
+        return ParquetSource(name, [*file.schema_arrow.names, *ranges_beside(file.schema_arrow, file.metadata.num_rows)])
 
 
 def _open_csv(name: str) -> CsvSource:

@@ -215,19 +215,6 @@ class Table:
             " That it was not measured is a part of the state: fill it, and add a column that is 1 where it was missing, else 0."
         )
 
-    def times(self, base: str) -> FloatArray | None:
-        """A column that shows when, (n,); None where it is not there or holds no numbers."""
-        import pyarrow as pa
-
-        if base not in self._layout.single:
-            return None
-        column: pa.ChunkedArray = self._table[self._layout.single[base]]
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.int64())
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            return None
-        return np.asarray(column.to_numpy(), dtype=np.float64)
-
     def probabilities(self, base: str, where: BoolArray | None = None) -> FloatArray | None:
         """Probabilities of all actions, one column each, that sum to one in the rows that are used."""
         values = self.numbers(base, where)
