@@ -16,7 +16,8 @@ def save_model(path: Path, nodes, inputs, outputs, weights=()):
     graph = helper.make_graph(
         [helper.make_node(*node[:3], **node[3]) for node in nodes], "g", declared(inputs), declared(outputs), tensors
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     checker.check_model(model)
     path.write_bytes(model.SerializeToString())
     return path
@@ -44,6 +45,41 @@ def probabilities(path, weights):
         [("state", "FLOAT", ["n", w.shape[0]])],
         [("probabilities", "FLOAT", ["n", w.shape[1]])],
         [("w", w)],
+    )
+
+
+def classifier(path, weights, **classes):
+    """Probabilities of ai.onnx.ml, as a converter writes them; classes: classlabels_strings or classlabels_ints."""
+    w = np.asarray(weights, dtype=np.float32)
+    given = {"coefficients": w.T.reshape(-1).tolist(), "intercepts": [0.0] * w.shape[1], "post_transform": "SOFTMAX"}
+    return save_model(
+        path,
+        [
+            ("LinearClassifier", ["state"], ["label", "raw"], {"domain": "ai.onnx.ml", **given, **classes}),
+            ("Normalizer", ["raw"], ["probabilities"], {"domain": "ai.onnx.ml", "norm": "L1"}),
+        ],
+        [("state", "FLOAT", ["n", w.shape[0]])],
+        [
+            ("label", "STRING" if "classlabels_strings" in classes else "INT64", ["n"]),
+            ("probabilities", "FLOAT", ["n", w.shape[1]]),
+        ],
+    )
+
+
+def labels(path, weights, values):
+    """The name of the largest, whole numbers or text."""
+    w = np.asarray(weights, dtype=np.float32)
+    text = isinstance(values[0], str)
+    return save_model(
+        path,
+        [
+            ("MatMul", ["state", "w"], ["z"], {}),
+            ("ArgMax", ["z"], ["i"], {"axis": 1, "keepdims": 0}),
+            ("Gather", ["names", "i"], ["label"], {}),
+        ],
+        [("state", "FLOAT", ["n", w.shape[0]])],
+        [("label", "STRING" if text else "INT64", ["n"])],
+        [("w", w), ("names", np.array(values, dtype=object if text else np.int64))],
     )
 
 

@@ -99,7 +99,8 @@ def test_a_module_is_asked_in_batches_without_gradients():
 
     net = Net().train()
     found = weights_of(torch_policy(net, "logits", actions=3, batch=8))
-    assert net.training and asked == [(8, False, False)] * 3 + [(6, False, False)]
+    assert net.training and asked[:4] == [(8, False, False)] * 3 + [(6, False, False)]
+    assert not any(trained or gradients for _, gradients, trained in asked)
     with torch.no_grad():
         wanted = torch.softmax(net.layer(torch.as_tensor(STATES, dtype=torch.float32)).double(), dim=1).numpy()
     assert np.allclose(found, wanted)
@@ -143,8 +144,9 @@ def test_ppo_and_a2c_have_exact_probabilities(sb3):
         policy = sb3_policy(model)
         with torch.no_grad():
             distribution = model.policy.get_distribution(model.policy.obs_to_tensor(STATES.astype(np.float32))[0])
+            wanted = distribution.distribution.probs.numpy()  # the network has one distribution, which it changes in place
         assert policy.exact
-        assert np.allclose(weights_of(policy), distribution.distribution.probs.numpy(), atol=1e-6)
+        assert np.allclose(weights_of(policy), wanted, atol=1e-6)
         best = weights_of(sb3_policy(model, deterministic=True)).argmax(axis=1)
         assert np.array_equal(best, model.predict(STATES.astype(np.float32), deterministic=True)[0])
 
@@ -154,6 +156,25 @@ def test_dqn_is_greedy(sb3):
     policy = sb3_policy(model)
     assert np.array_equal(weights_of(policy).argmax(axis=1), model.predict(STATES.astype(np.float32), deterministic=True)[0])
     assert weights_of(aope.EpsilonGreedy(policy, 0.1)).min() == pytest.approx(0.05)
+
+
+def test_observations_of_whole_numbers_are_not_cut_off(sb3):
+    import gymnasium
+
+    class Counted(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, **_):
+            return np.zeros(2, np.uint8), {}
+
+    policy = sb3_policy(sb3.PPO("MlpPolicy", Counted(), seed=1))
+    assert weights_of(policy, np.array([[0.0, 255.0], [3.0, 4.0]])).shape == (2, 2)
+    for wrong in (0.9, -1.0, 256.0):
+        with pytest.raises(
+            InvalidInput, match=f"PPO takes whole numbers from 0 to 255 only, and is given others, first {wrong:g}"
+        ):
+            weights_of(policy, np.array([[0.0, wrong], [3.0, 4.0]]))
 
 
 def test_td3_takes_one_action(sb3):

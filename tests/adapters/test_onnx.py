@@ -9,6 +9,8 @@ import pytest
 import accountable_ope as aope
 import onnx_files
 from accountable_ope.adapters import onnx_policy, onnx_q
+from accountable_ope.adapters.onnx_models import OnnxModel
+from accountable_ope.adapters.onnx_policies import output_of
 from accountable_ope.errors import InvalidFile, InvalidInput, MissingExtra
 
 pytest.importorskip("onnx")
@@ -157,6 +159,42 @@ def test_a_model_that_names_other_files_is_refused(tmp_path):
     with pytest.raises((InvalidFile, InvalidInput)) as caught:
         weights_of(onnx_policy(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [onnx_policy, onnx_q])
+def test_no_file_of_the_working_directory_is_read(tmp_path, monkeypatch, read):
+    import onnx
+
+    model = onnx.load(onnx_files.linear(tmp_path / "l.onnx", np.zeros((400, 3))))
+    onnx.save(model, tmp_path / "parted.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert (tmp_path / "w.bin").exists()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidFile, match="keeps numbers in other files"):
+        read("parted.onnx")
+
+
+def test_whole_numbers_are_not_cut_off(tmp_path):
+    path = onnx_files.save_model(
+        tmp_path / "whole.onnx",
+        [("Cast", ["state"], ["f"], {"to": 1}), ("MatMul", ["f", "w"], ["logits"], {})],
+        [("state", "INT32", ["n", 1])],
+        [("logits", "FLOAT", ["n", 2])],
+        [("w", np.array([[0, 1]], dtype=np.float32))],
+    )
+    policy = onnx_policy(path)
+    assert np.allclose(weights_of(policy, np.array([[0.0], [-1.0]]))[:, 1], [0.5, 1 / (1 + np.e)])
+    for wrong in (0.9, 1e20, -(2.0**31) - 1, 2.0**31):
+        with pytest.raises(InvalidInput, match="`state` takes whole numbers from -2147483648 to 2147483647 only"):
+            weights_of(policy, np.array([[0.0], [wrong]]))
+    with pytest.raises(InvalidInput, match="too large for it"):
+        weights_of(onnx_policy(onnx_files.linear(tmp_path / "l.onnx", WEIGHTS)), np.array([[0.0, 1e40]]))
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("action_probabilities", "probabilities"), ("action_logits", "logits")])
+def test_the_name_of_an_output_may_be_of_actions_too(tmp_path, name, wanted):
+    path = onnx_files.linear(tmp_path / "l.onnx", np.zeros((2, 2)), bias=[0.5, 0.5], output=name)
+    assert output_of(OnnxModel.load(path), None)[1] == wanted
+    assert np.allclose(weights_of(onnx_policy(path)), 0.5)
 
 
 def test_two_inputs_are_no_policy(tmp_path):

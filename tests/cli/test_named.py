@@ -17,6 +17,7 @@ NAMES = aope.Naming(["lactate", "age"], ["wait", "treat"])
 COMMON = (
     "--discount", 0.5, "--reward-range", 0, 1, "--norm-bound", 5, "--features", 8, "--bandwidth", 1, "--radius", "azuma",
 )  # fmt: skip
+LABELS = ("--policy-labels", "wait,treat")
 RULE = "treat if lactate > 0.5 else wait"
 CODE = """
 import numpy as np
@@ -40,6 +41,7 @@ def folder(tmp_path_factory):
     (here / "policies.py").write_text(CODE)
     # logits that follow the rule: 1000 (lactate - 0.5)
     onnx_files.linear(here / "policy.onnx", [[0.0, 1000.0], [0.0, 0.0]], bias=[0.0, -500.0])
+    onnx_files.linear(here / "swapped.onnx", [[1000.0, 0.0], [0.0, 0.0]], bias=[-500.0, 0.0])
     onnx_files.linear(here / "out.onnx", [[0.0, 1000.0], [0.0, 0.0]], bias=[0.0, -500.0], output="out")
     onnx_files.linear(here / "q.onnx", [[0.0, 0.0], [0.0, 0.0]], bias=[0.9, 1.9], output="values")
     onnx_files.linear(here / "wide.onnx", np.zeros((3, 2)))
@@ -61,8 +63,31 @@ def test_a_rule_a_model_and_a_function_are_one_policy(folder):
     by_function = bounds_of(folder, "policies:rule")
     assert bounds_of(folder, RULE) == by_function
     assert bounds_of(folder, "treat if lactate > 0.5 and age > -1 else 'wait'") == by_function
-    assert bounds_of(folder, "policy.onnx") == pytest.approx(by_function, abs=0.02)  # a softmax, not a step
-    assert bounds_of(folder, "out.onnx", "--policy-output", "logits") == bounds_of(folder, "policy.onnx")
+    by_model = bounds_of(folder, "policy.onnx", *LABELS)
+    assert by_model == pytest.approx(by_function, abs=0.02)  # a softmax, not a step
+    assert bounds_of(folder, "out.onnx", "--policy-output", "logits", *LABELS) == by_model
+    swapped = bounds_of(folder, "swapped.onnx", "--policy-labels", "treat, wait")
+    assert swapped == pytest.approx(by_model, abs=1e-6)
+
+
+def test_a_comparison_knows_the_order_of_its_models(folder):
+    command = ("compare", "log.parquet", *COMMON, "--policy", RULE, "--policy", "policy.onnx")
+    found = aope_command(*command, *LABELS, "--json", cwd=folder)
+    assert found.returncode == 0, found.stderr
+    one, two = json.loads(found.stdout)["policies"][:2]
+    assert one["lower"] == pytest.approx(two["lower"], abs=0.02)
+    refused = aope_command(*command, cwd=folder)
+    assert refused.returncode == 2 and "--policy-labels" in refused.stderr
+    alone = aope_command("compare", "log.parquet", *COMMON, "--policy", RULE, *LABELS, cwd=folder)
+    assert alone.returncode == 2 and "no effect" in " ".join(alone.stderr.split())
+
+
+def test_it_is_said_which_column_is_taken_for_which_action(folder):
+    log = aope.load_transitions(folder / "log.parquet")
+    aope.save_transitions(log.named(aope.Naming(NAMES.states, ["a", "b"])), folder / "sorted.parquet")
+    done = aope_command("bound", "sorted.parquet", *COMMON, "--policy", "policy.onnx", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "policy.onnx: its columns are taken for a, b, in this order." in done.stderr
 
 
 def test_an_estimate_in_a_file_is_diagnosed_in_the_names_of_the_log(folder):
@@ -102,11 +127,16 @@ def test_an_estimate_in_a_file_is_diagnosed_in_the_names_of_the_log(folder):
         (["pickle.onnx"], "pickle"),
         (["garbage.onnx"], "cannot be read as an ONNX model"),
         (["none.onnx"], "There is no file"),
-        (["wide.onnx"], "declared for 3 numbers per row, but states have 2"),
-        (["nan.onnx"], "NaN or infinity at"),
+        (["policy.onnx"], "the actions of the log are in an order of their own (wait, treat)"),
+        (["policy.onnx", "--policy-labels", "wait,poison"], "'poison', which is none of the actions of the log (wait, treat)"),
+        (["policy.onnx", "--policy-labels", "wait,wait"], "a different action for each column"),
+        (["policy.onnx", "--policy-labels", "wait"], "answers 2 logits per state, but labels are given for 1"),
+        (["wide.onnx", *LABELS], "declared for 3 numbers per row, but states have 2"),
+        (["nan.onnx", *LABELS], "NaN or infinity at"),
         (["out.onnx"], "--policy-output"),
-        (["out.onnx", "--policy-output", "probabilities"], "sum to one"),
+        (["out.onnx", "--policy-output", "probabilities", *LABELS], "sum to one"),
         ([RULE, "--policy-output", "logits"], "has no effect"),
+        ([RULE, *LABELS], "has no effect"),
     ],
 )
 def test_what_is_no_policy_is_one_sentence(folder, policy, words):
@@ -117,6 +147,12 @@ def test_what_is_no_policy_is_one_sentence(folder, policy, words):
     assert words in told
     assert "Traceback" not in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+def test_what_is_for_a_model_is_refused_without_one(folder):
+    for words in (LABELS, ("--policy-output", "logits")):
+        done = aope_command("bound", "log.parquet", *COMMON, *words, cwd=folder)
+        assert done.returncode == 2 and f"{words[0]} is for a policy in an ONNX file" in " ".join(done.stderr.split())
 
 
 def test_no_result_replaces_a_model(folder):

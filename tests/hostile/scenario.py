@@ -408,7 +408,7 @@ def _adapters(folder: Path) -> None:
     with contextlib.suppress(ImportError):
         import onnx_files
 
-        adapters.onnx_policy(onnx_files.linear(folder / "policy.onnx", np.eye(2)), "logits", 2, aope.Naming())
+        adapters.onnx_policy(onnx_files.linear(folder / "policy.onnx", np.eye(2)), "logits", 2, aope.Naming(), [0, 1])
         q = adapters.onnx_q(onnx_files.linear(folder / "q.onnx", np.eye(2), output="q"), 2)
         adapters.OnnxQ(q.model, np.eye(2))
     bounds.Explanation((), (), ())

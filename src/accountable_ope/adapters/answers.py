@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..errors import InvalidInput, MissingExtra
 from ..problem.naming import UNNAMED, Naming
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, action_vectors, shown_numbers
 from ..problem.softmax_policy import softmax
 from ..validation import FloatArray, IntArray, float_array, raw_array
+from .company import Company
 
 Output = Literal["probabilities", "logits", "actions"]
 
@@ -97,28 +98,71 @@ def one_hot(indices: FloatArray | IntArray, count: int, name: str) -> FloatArray
 
 
 def policy_of(
-    model: Callable[[FloatArray], ArrayLike], output: Output, actions: ArrayLike | int | None, columns: int | None, name: str
+    model: Callable[[FloatArray], ArrayLike],
+    output: Output,
+    actions: ArrayLike | int | None,
+    columns: int | None,
+    name: str,
+    order: IntArray | None = None,
 ) -> DiscretePolicy | DeterministicPolicy:
     """A policy from a model of known output.
 
     actions: of a finite set, as of DiscretePolicy; None: as many as the output has columns, or action vectors.
     columns: of the output, where that is known before it is asked.
+    order: the index of the action that each column is for; None: that of the column. An action without a column is never taken.
     """
+    company = Company()
+
+    def rows(states: FloatArray) -> FloatArray:
+        def at(some: FloatArray) -> FloatArray:
+            return rows_of(in_parts(model, some), some, name)
+
+        found = at(states)
+        company.check(found, lambda some: at(states[some]), states, name)
+        return found
+
     if output == "actions" and actions is None:
-        return DeterministicPolicy(lambda states: rows_of(in_parts(model, states), states, name))
+        return DeterministicPolicy(rows)
     count = columns if actions is None else len(action_vectors(actions))
     if count is None:
         raise InvalidInput(f"{name} does not say how many actions there are: give `actions`, their number or their vectors.")
-    if output != "actions" and columns is not None and columns != count:
-        raise InvalidInput(f"{name} answers {columns} {output} per state, but there are {count} actions.")
+    if order is not None and len(order) and int(order.max()) >= count:
+        raise InvalidInput(f"{name} knows an action of index {int(order.max())}, but there are {count} actions.")
+    width = count if order is None else len(order)
+    if output != "actions" and columns is not None and columns != width:
+        what = f"there are {count} actions" if order is None else f"labels are given for {width}"
+        raise InvalidInput(f"{name} answers {columns} {output} per state, but {what}.")
 
     def answer(states: FloatArray) -> FloatArray:
-        values = in_parts(model, states)
+        values = rows(states)
         if output == "actions":
             return taken(values, states, count, name)
-        return distributions(values, states, name) if output == "probabilities" else softmax(rows_of(values, states, name), 1.0)
+        found = distributions(values, states, name) if output == "probabilities" else softmax(values, 1.0)
+        return found if order is None else spread(found, order, count, name)
 
     return DiscretePolicy(answer, count if actions is None else actions)
+
+
+def spread(found: FloatArray, order: IntArray, count: int, name: str) -> FloatArray:
+    """Probabilities (n, count) from those of the actions in `order`; the others are never taken."""
+    if found.shape[1] != len(order):
+        raise InvalidInput(f"{name} must answer a probability for each of {len(order)} classes. Got {found.shape[1]}.")
+    out = np.zeros((len(found), count))
+    out[:, order] = found
+    return out
+
+
+def whole_numbers(values: FloatArray, dtype: DTypeLike, what: str) -> NDArray[Any]:
+    """Rows as a model takes them that knows whole numbers only: cut off, they would be other states."""
+    limits = np.iinfo(dtype)
+    low, beyond = float(limits.min), float(limits.max) + 1  # exact, as the largest int64 is not
+    wrong = (values != np.floor(values)) | (values < low) | (values >= beyond)
+    if wrong.any():
+        first = float(values[wrong][0])
+        raise InvalidInput(
+            f"{what} takes whole numbers from {limits.min} to {limits.max} only, and is given others, first {first:g}."
+        )
+    return values.astype(dtype)
 
 
 def label_indices(labels: NDArray[Any], naming: Naming, name: str) -> IntArray:

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import shown_numbers
 from ..validation import FloatArray
-from .answers import AT_ONCE, required
+from .answers import AT_ONCE, required, whole_numbers
+from .onnx_graph import UNKNOWN, Maker, maker_of, names_files
 
 PICKLES = frozenset({".pkl", ".pickle", ".joblib", ".pt", ".pth", ".sav", ".d3", ".dill", ".zip", ".bin", ".ckpt"})
 """What models are pickled as."""
 
 LARGEST_FILE = 2 * 2**30
 """An ONNX file in one piece is smaller than this many bytes."""
+
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 NUMBERS = {
     "tensor(float)": np.float32,
@@ -37,6 +40,7 @@ class Tensor:
     name: str
     kind: str
     shape: tuple[int | None, ...]
+    maker: Maker = UNKNOWN
 
     @property
     def columns(self) -> int | None:
@@ -49,9 +53,14 @@ class Tensor:
         """Whether it holds whole numbers."""
         return self.kind in ("tensor(int64)", "tensor(int32)")
 
-    def cast(self, values: NDArray[Any]) -> NDArray[Any]:
+    def cast(self, values: NDArray[Any], model: str) -> NDArray[Any]:
         """Rows as this input takes them."""
-        return np.ascontiguousarray(values.astype(NUMBERS[self.kind]).reshape(len(values), *self._inner(values)))
+        kind, what = NUMBERS[self.kind], f"{model}: the input `{self.name}`"
+        if self.whole:
+            return np.ascontiguousarray(whole_numbers(values, kind, what).reshape(len(values), *self._inner(values)))
+        if self.kind == "tensor(float)" and values.size and float(np.abs(values).max()) > LARGEST_SINGLE:
+            raise InvalidInput(f"{what} takes numbers of single precision, and is given ones that are too large for it.")
+        return np.ascontiguousarray(values.astype(kind).reshape(len(values), *self._inner(values)))
 
     def _inner(self, values: NDArray[Any]) -> tuple[int, ...]:
         if len(self.shape) == 1:
@@ -77,16 +86,19 @@ class OnnxModel:
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # sums in a fixed order
         options.log_severity_level = 4
         try:
-            # From bytes: a model cannot name other files to be read along with it.
+            # The runtime would look for them in the working directory, whatever lies there.
+            if content[4:8] == b"ORTM" or names_files(content):
+                raise InvalidFile(
+                    f"{os.fspath(path)} keeps numbers in other files or in a form of onnxruntime alone: save it as one ONNX file "
+                    "(onnx.save(onnx.load(path), new_path), with external_data=False where torch exports it)."
+                )
             session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            outputs = tuple(_tensor(each, maker_of(content, each.name)) for each in session.get_outputs())
+        except InvalidFile:
+            raise
         except Exception as error:  # whatever the runtime raises on foreign bytes
             raise InvalidFile(f"{os.fspath(path)} cannot be read as an ONNX model: {_words(error)}.") from error
-        found = cls(
-            os.fspath(path),
-            session,
-            tuple(_tensor(each) for each in session.get_inputs()),
-            tuple(_tensor(each) for each in session.get_outputs()),
-        )
+        found = cls(os.fspath(path), session, tuple(_tensor(each) for each in session.get_inputs()), outputs)
         for each in found.inputs:
             if each.kind not in NUMBERS or not each.shape:
                 raise InvalidFile(f"{found.name}: the input `{each.name}` must be rows of numbers. It is {each.kind}.")
@@ -111,8 +123,10 @@ class OnnxModel:
 
     def _answer(self, rows: list[NDArray[Any]], output: Tensor) -> NDArray[Any]:
         try:
-            feeds = {each.name: each.cast(values) for each, values in zip(self.inputs, rows, strict=True)}
+            feeds = {each.name: each.cast(values, self.name) for each, values in zip(self.inputs, rows, strict=True)}
             (found,) = self.session.run([output.name], feeds)
+        except InvalidInput:
+            raise
         except Exception as error:  # whatever the runtime raises on shapes that do not fit
             raise InvalidInput(f"{self.name} could not be run on {len(rows[0])} rows: {_words(error)}.") from error
         array = np.asarray(found)
@@ -189,9 +203,9 @@ def _read(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def _tensor(value: Any) -> Tensor:
+def _tensor(value: Any, maker: Maker = UNKNOWN) -> Tensor:
     shape = value.shape if isinstance(value.shape, list | tuple) else ()
-    return Tensor(value.name, value.type, tuple(size if isinstance(size, int) else None for size in shape))
+    return Tensor(value.name, value.type, tuple(size if isinstance(size, int) else None for size in shape), maker)
 
 
 def _words(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.policy import action_vectors
 from ..validation import FloatArray
+from .company import Company
 from .onnx_models import OnnxModel, Tensor, finite_values
 from .sklearn_models import action_columns
 
@@ -34,12 +35,23 @@ class OnnxQ:
 
     model: OnnxModel
     vectors: FloatArray | None = None
+    _company: Company = field(default_factory=Company, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"OnnxQ({self.model.name})"
 
     def __call__(self, states: FloatArray, actions: Any) -> FloatArray:
-        chosen, model = np.asarray(actions), self.model
+        chosen = np.asarray(actions)
+        found = self._values(states, chosen)
+        self._company.check(
+            found[:, None], lambda some: self._values(states[some], chosen[some])[:, None], states, self.model.name
+        )
+        return found
+
+    predict_value = __call__
+
+    def _values(self, states: FloatArray, chosen: NDArray[Any]) -> FloatArray:
+        model = self.model
         output = model.output(("value", "q"))
         if len(model.inputs) == 2:
             found = model.run(self._two(states, chosen), output)
@@ -54,8 +66,6 @@ class OnnxQ:
         if found.reshape(len(states), -1).shape[1] != 1:
             raise InvalidInput(f"{model.name} must answer one value per row. Its answer has shape {found.shape}.")
         return finite_values(found, states, model.name).reshape(-1)
-
-    predict_value = __call__
 
     def _two(self, states: FloatArray, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         first, second = self.model.inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +15,8 @@ from ..errors import InvalidInput
 from ..problem.naming import UNNAMED, Naming
 from ..problem.policy import DiscretePolicy, action_vectors
 from ..validation import FloatArray, frozen, raw_array
-from .answers import asked, distributions, in_parts, label_indices, rows_of
+from .answers import asked, distributions, in_parts, label_indices, rows_of, spread
+from .company import Company
 
 
 @runtime_checkable
@@ -73,13 +74,15 @@ def sklearn_policy(classifier: Any, actions: ArrayLike | int | None = None, nami
     if where.max() >= count:
         raise InvalidInput(f"{name} knows an action of index {int(where.max())}, but there are {count} actions.")
 
+    company = Company()
+
+    def at(states: FloatArray) -> FloatArray:
+        return distributions(in_parts(lambda some: asked(_quiet(classifier.predict_proba), some, name), states), states, name)
+
     def probabilities(states: FloatArray) -> FloatArray:
-        answer = distributions(in_parts(lambda some: asked(_quiet(classifier.predict_proba), some, name), states), states, name)
-        if answer.shape[1] != len(where):
-            raise InvalidInput(f"{name} must answer a probability for each of {len(where)} classes. Got {answer.shape[1]}.")
-        out = np.zeros((len(states), count))
-        out[:, where] = answer
-        return out
+        answer = at(states)
+        company.check(answer, lambda some: at(states[some]), states, name)
+        return spread(answer, where, count, name)
 
     return DiscretePolicy(probabilities, given)
 
@@ -110,12 +113,14 @@ class RegressorQ:
 
     model: Any
     vectors: FloatArray | None
+    _company: Company = field(repr=False)
 
     def __init__(self, model: Any, vectors: FloatArray | None = None) -> None:
         if isinstance(model, type) or not callable(getattr(model, "predict", None)):
             raise InvalidInput(f"`model` must be a fitted regressor with `predict`. Got {shown(model)}.")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "vectors", None if vectors is None else frozen(np.asarray(vectors, dtype=np.float64)))
+        object.__setattr__(self, "_company", Company())
 
     def __repr__(self) -> str:
         return f"RegressorQ({type(self.model).__name__})"
@@ -125,8 +130,12 @@ class RegressorQ:
         wanted = getattr(self.model, "n_features_in_", None)
         columns = action_columns(chosen, self.vectors, None if wanted is None else int(wanted) - states.shape[1], name)
         points = np.concatenate([states, columns], axis=1)
-        values = in_parts(lambda some: asked(_quiet(self.model.predict), some, name), points)
-        found = rows_of(values, points, name)
+
+        def at(some: FloatArray) -> FloatArray:
+            return rows_of(in_parts(lambda part: asked(_quiet(self.model.predict), part, name), some), some, name)
+
+        found = at(points)
+        self._company.check(found, lambda some: at(points[some]), points, name)
         if found.shape[1] != 1:
             raise InvalidInput(f"{name} must predict one value per row. Its answer has {found.shape[1]} columns.")
         return found[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from ..errors import InvalidInput
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, SampledPolicy, action_vectors
 from ..problem.softmax_policy import softmax
 from ..validation import FloatArray
-from .answers import asked, in_parts, one_hot, required, rows_of
+from .answers import asked, in_parts, one_hot, required, rows_of, whole_numbers
+from .company import Company
 
 
 @checked
@@ -84,6 +85,7 @@ class _Model:
 
     model: Any
     torch: Any
+    company: Company = field(default_factory=Company)
 
     @property
     def name(self) -> str:
@@ -104,7 +106,10 @@ class _Model:
             )
         found = states.reshape(len(states), *space.shape)
         scaling = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
-        return np.asarray(found if scaling is None else scaling.normalize_obs(found)).astype(space.dtype)
+        observed = np.asarray(found if scaling is None else scaling.normalize_obs(found))
+        if space.dtype.kind in "iu":
+            return whole_numbers(observed, space.dtype, self.name)
+        return observed.astype(space.dtype)
 
     def run(self, states: FloatArray, ask: Callable[[Any], Any]) -> FloatArray:
         """What the network answers, in double precision."""
@@ -115,7 +120,15 @@ class _Model:
                 tensor, _ = self.model.policy.obs_to_tensor(self.observations(part))
                 return np.asarray(ask(tensor).double().cpu().numpy())
 
-        return rows_of(in_parts(lambda part: asked(some, part, self.name), states), states, self.name)
+        return self._by_itself(some, states)
+
+    def _by_itself(self, some: Callable[[FloatArray], NDArray[Any]], states: FloatArray) -> FloatArray:
+        def at(rows: FloatArray) -> FloatArray:
+            return rows_of(in_parts(lambda part: asked(some, part, self.name), rows).reshape(len(rows), -1), rows, self.name)
+
+        found = at(states)
+        self.company.check(found, lambda rows: at(states[rows]), states, self.name)
+        return found
 
     def probabilities(self, count: int, deterministic: bool) -> Callable[[FloatArray], FloatArray]:
         """Of finite actions: those of its distribution, or one for the largest value."""
@@ -140,8 +153,7 @@ class _Model:
         def some(part: FloatArray) -> NDArray[Any]:
             return np.asarray(self.model.predict(self.observations(part), deterministic=True)[0])
 
-        found = in_parts(lambda part: asked(some, part, self.name), states)
-        return rows_of(found.reshape(len(states), -1), states, self.name)
+        return self._by_itself(some, states)
 
     def normal(self) -> Callable[[FloatArray, np.random.Generator], FloatArray] | None:
         """Draws of the stochastic actor; None where it has no chance."""

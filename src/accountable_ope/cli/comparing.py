@@ -30,6 +30,7 @@ from .class_options import ClassOptions
 from .deciding import DECISION, decision_code
 from .exits import INCONSISTENT, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
+from .named import is_file
 from .options import PROBLEM, DataFile, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, module_file
 from .output import EXIT_CODES, PlotOptions, console, print_json, progress, within_stage
 from .saying import print_ruling
@@ -50,6 +51,8 @@ class ContestOptions:
     """File of start states (state, weight, target_probability). Default: first states of episodes."""
     sampled_starts: bool = False
     """The start states are an i.i.d. sample, not the distribution itself."""
+    policy_labels: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """The actions that the columns of ONNX files are for, in their order: wait,treat. Default: as the file says, or sorted."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
     column: tuple[str, ...] = ()
@@ -69,6 +72,8 @@ class ContestOptions:
             raise InvalidInput(f"--best must name one of the policies of --policy. Got {self.best!r}.")
         if self.best is not None and self.no_logged_policy and len(self.policy) < 2:
             raise InvalidInput("--best with --no-logged-policy needs more than one --policy: there is nothing to compare with.")
+        if self.policy_labels is not None and not any(map(is_file, self.policy)):
+            raise InvalidInput("--policy-labels is for a policy in an ONNX file, and has no effect here.")
 
     def each(self) -> list[ProblemOptions]:
         """The problem of every policy."""
@@ -79,7 +84,9 @@ class ContestOptions:
             column=self.column,
             ignore_column=self.ignore_column,
         )
-        return [replace(shared, policy=name) for name in self.policy] or [shared]
+        return [
+            replace(shared, policy=name, policy_labels=self.policy_labels if is_file(name) else None) for name in self.policy
+        ] or [shared]
 
     def files(self, data: Path) -> list[Path]:
         """All files that are read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import sys
 from collections.abc import Callable
@@ -12,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..adapters.onnx_models import PICKLES, OnnxModel, refuse_pickle
-from ..adapters.onnx_policies import onnx_policy, output_of
+from ..adapters.onnx_policies import column_order, onnx_policy, output_of
 from ..adapters.rules import rule_policy
 from ..errors import InvalidInput
+from ..problem.naming import Label, Naming
 from ..problem.policy import DeterministicPolicy, DiscretePolicy, Policy, action_vectors
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, raw_array
 from .options import ProblemOptions
+from .output import note
 from .parsing import parse_vectors
 
 
@@ -33,8 +36,9 @@ def is_file(name: str) -> bool:
 def named_policy(name: str, data: Transitions, options: ProblemOptions) -> Policy:
     """`module:function`, looked up from the current folder; an ONNX file; or a rule on columns, which is never run."""
     file = is_file(name)
-    if options.policy_output is not None and not file:
-        raise InvalidInput("--policy-output is for a policy in an ONNX file, and has no effect here.")
+    for option, value in (("--policy-output", options.policy_output), ("--policy-labels", options.policy_labels)):
+        if value is not None and not file:
+            raise InvalidInput(f"{option} is for a policy in an ONNX file, and has no effect here.")
     if file:
         return _onnx(name, data, options)
     if ":" in name or name.endswith(".py") or not name.strip():  # no rule has a colon
@@ -49,9 +53,34 @@ def _onnx(path: str, data: Transitions, options: ProblemOptions) -> Policy:
         if output != "actions":
             raise InvalidInput(f"--policy {path} answers {output} of finitely many actions, but the logged actions are vectors.")
         _refuse_values(path, options.action_values)
+        if options.policy_labels is not None:
+            raise InvalidInput(f"--policy-labels has no effect with --policy {path}: the logged actions are vectors.")
         return onnx_policy(path, output)
-    count = tensor.columns if output != "actions" and tensor.columns is not None else _count(data, options.action_values)
-    return onnx_policy(path, output, declared_vectors(options.action_values, count), data.naming)
+    labels = None if options.policy_labels is None else policy_labels(options.policy_labels, data.naming)
+    order = column_order(model, tensor, output, data.naming, labels)
+    if order is None and output != "actions" and tensor.columns is not None:
+        count = tensor.columns
+    else:
+        count = _count(data, options.action_values)
+        if order is not None and not data.naming.actions:
+            count = max(count, int(order.max()) + 1)
+        if order is not None and labels is None:
+            taken = ", ".join(str(data.naming.action(int(each))) for each in order[:8]) + (", ..." if len(order) > 8 else "")
+            note(f"{path}: its {'whole numbers' if output == 'actions' else 'columns'} are taken for {taken}, in this order.")
+    return onnx_policy(path, output, declared_vectors(options.action_values, count), data.naming, labels)
+
+
+def policy_labels(text: str, naming: Naming) -> list[Label]:
+    """Names of actions between commas, those with a comma in them in quotes; numbers where actions have no names."""
+    words = [each.strip() for each in next(csv.reader([text], skipinitialspace=True), [])]
+    called: dict[str, Label] = {str(each): each for each in naming.actions}
+    if not called and not all(each.isdecimal() for each in words):
+        raise InvalidInput(f"--policy-labels must be indices, such as 1,0: the actions of this log have no names. Got {text!r}.")
+    unknown = [each for each in words if called and each not in called]
+    if unknown:
+        known = ", ".join(list(called)[:8])
+        raise InvalidInput(f"--policy-labels names {unknown[0]!r}, which is none of the actions of the log ({known}).")
+    return [called.get(each, each) if called else int(each) for each in words]
 
 
 def _rule(rule: str, data: Transitions, action_values: str | None) -> Policy:

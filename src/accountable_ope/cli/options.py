@@ -65,6 +65,8 @@ class ProblemOptions:
     """Target policy: module:function (states -> probabilities), policy.onnx, or a rule. Default: columns of the files."""
     policy_output: Literal["probabilities", "logits", "actions"] | None = None
     """What a policy in an ONNX file answers. Default: what its output is called."""
+    policy_labels: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """The actions that the columns of an ONNX file are for, in their order: wait,treat. Default: as the file says, or sorted."""
     action_values: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """A number per action, such as -1,0,1 (vectors: 0,1;1,0). Default: one-hot vectors."""
     column: tuple[str, ...] = ()
@@ -76,6 +78,9 @@ class ProblemOptions:
         """Refuse what would have no effect."""
         if self.sampled_starts and self.starts is None:
             raise InvalidInput("--sampled-starts has no effect without --starts: first states of episodes are a sample anyway.")
+        for name, value in (("--policy-output", self.policy_output), ("--policy-labels", self.policy_labels)):
+            if value is not None and self.policy is None:
+                raise InvalidInput(f"{name} is for a policy in an ONNX file, and has no effect here: name it by --policy.")
         _ = self.columns
 
     @property
