@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
+from accountable_ope.bounds.comparing import _difference
 from accountable_ope.bounds.comparison import Comparison
 from accountable_ope.bounds.decision import Judgment
 from accountable_ope.bounds.weighed import weighed_value
@@ -95,6 +97,19 @@ def test_probabilities_that_cannot_be_rank_nothing() -> None:
     assert np.isnan(found.differences[0].lower) and found.differences[0].judgment is Judgment.INCONSISTENT
     ruling = found.decide("first")
     assert ruling.judgment is Judgment.INCONSISTENT and "class" not in str(ruling)
+
+
+def test_the_logged_policy_with_ends_that_cross_ranks_nothing() -> None:
+    found = contest()
+    *others, logged = found.contenders
+    crossed = replace(logged, found=replace(logged.found, lower=0.6, upper=0.5))
+    pairs = [_difference(each, crossed, None) for each in others]
+    assert all(np.isnan(each.lower) and each.judgment is Judgment.INCONSISTENT for each in pairs)
+    ruling = replace(found, contenders=(*others, crossed), differences=(found.differences[0], *pairs)).decide("first")
+    assert ruling.judgment is Judgment.INCONSISTENT and "class" not in str(ruling)
+    assert "The interval of logged policy decides nothing" in str(
+        ruling
+    ) and "Its ends cross, which has a probability of at most 3." in str(ruling)
 
 
 def test_documents_say_which_interval_it_is() -> None:

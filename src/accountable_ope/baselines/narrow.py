@@ -34,7 +34,7 @@ At delta = .1 the share was below .7 in 4% of the logs, where 59% held the value
 def crossed_doubt(delta: float) -> Statement:
     """That the ends have crossed."""
     text = (
-        f"The ends cross, which has a probability of at most {100 * delta:g}% if all that is assumed is right: either the "
+        f"The ends cross, which has a probability of at most {100 * delta:.4g}% if all that is assumed is right: either the "
         "probabilities, or something else that is assumed, are wrong, or this is such a log. Nothing follows."
     )
     return doubt("crossed", text, ("delta", delta))

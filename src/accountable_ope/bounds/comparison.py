@@ -18,7 +18,7 @@ from .companions import crossed_of
 from .cross_fitted import CrossFittedInterval
 from .decision import Judgment, Ruling
 from .interval import Interval
-from .logging_policy import LoggedValue
+from .logging_policy import LoggedValue, crossing_clause
 from .verdict import bet_text, number_near, outward
 from .weighed import answer_of
 
@@ -273,8 +273,9 @@ class Comparison(Shown, Drawn):
             worst = [each for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
             doubted = [each.name for each in worst]
             if worst and not any(isinstance(each.answer, Interval) for each in worst):
-                why = " ".join(each.text for one in worst[:1] for each in one.answer.doubts if isinstance(each, Statement))
-                return f"The interval of {', '.join(doubted)} decides nothing: no ranking should rest on it. {why}".rstrip()
+                return (
+                    f"The interval of {', '.join(doubted)} decides nothing: no ranking should rest on it. {_why(worst[0].answer)}"
+                )
             if not doubted and any(
                 isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders
             ):
@@ -284,6 +285,13 @@ class Comparison(Shown, Drawn):
         if len(best) == 1:
             return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies{given}."
         return f"{sure} one of {', '.join(best)} is the best{given}; the data do not say which."
+
+
+def _why(found: Interval | BaselineInterval | LoggedValue) -> str:
+    """What speaks against an interval that rests on no class."""
+    if isinstance(found, BaselineInterval):
+        return " ".join(each.text for each in found.doubts)
+    return f"Its ends cross, {crossing_clause(found.delta)}."
 
 
 def starts_elsewhere(logged: LoggedValue) -> bool:

@@ -198,7 +198,7 @@ def logged_value(
 
 def crossing_clause(delta: float) -> str:
     """What ends that cross say: which data sets have them."""
-    return f"which has a probability of at most {100 * delta:g}% if what is assumed and declared is right"
+    return f"which has a probability of at most {100 * delta:.4g}% if what is assumed and declared is right"
 
 
 def _declared(

@@ -223,7 +223,7 @@ def _crossed(found: BaselineInterval) -> str:
         what, level = "Actions were taken more often than the recorded probabilities allow", float(str(often.parameter("level")))
     else:
         what, level = "The ends of the interval by the recorded probabilities cross", found.delta
-    return f"{what}, which has a probability of at most {100 * level:g}% if they are right"
+    return f"{what}, which has a probability of at most {100 * level:.4g}% if they are right"
 
 
 def _beside(companions: Companions) -> str:
