@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -136,17 +137,13 @@ def test_probabilities_that_cannot_be_are_said_and_decide_nothing() -> None:
     interval = aope.bound_value(asked(wrong))
     found = answer_of(interval)
     assert found.status is Status.INCONSISTENT
-    assert interval.verdict().sentence.startswith("The recorded probabilities cannot be those of these rows")
-    assert interval.decide(at_least=0.5).judgment.name == "DOUBTED"
+    text = "Actions were taken more often than the recorded probabilities allow, which has a probability of at most 0.1%"
+    assert interval.verdict().sentence.startswith(text) and [each.name for each in found.doubts] == ["taken-too-often"]
+    assert interval.decide(at_least=0.5).judgment.name == "INCONSISTENT"
 
 
 def test_the_command_line_answers_with_it(tmp_path: Path) -> None:
-    data = advertisements()
-    kinds = data.states[:, 0].astype(int)
-    header = "episode,state,action,reward,terminated,behavior_probability,target_probability_0,target_probability_1"
-    rows = zip(np.arange(400), kinds, data.actions, data.rewards, data.behavior_probability, TARGET[kinds], strict=True)
-    lines = [f"{e},{s},{a},{r:g},1,{b:g},{p[0]:g},{p[1]:g}" for e, s, a, r, b, p in rows]
-    (tmp_path / "ads.csv").write_text("\n".join([header, *lines]) + "\n")
+    written(tmp_path, advertisements())
     words = ("bound", "ads.csv", "--discount", 0, "--reward-range", 0, 1)
     done = aope_command(*words, "--certificate", "proof.json", "--report", "page.html", "--json", cwd=tmp_path)
     document = json.loads(done.stdout)
@@ -156,7 +153,9 @@ def test_the_command_line_answers_with_it(tmp_path: Path) -> None:
     assert "the first line's interval is no part of it" in done.stderr
     page = (tmp_path / "page.html").read_text()
     picture = page[page.index("<svg") : page.index("</svg>")]
-    assert picture.count("<rect") == 2 and f"[{found['lower']:.4f}, {found['upper']:.4f}]" in picture
+    rows = [picture.index(name) for name in (">by recorded probabilities<", ">certified<", ">logged policy<")]
+    assert picture.count("<rect") == 3 and rows == sorted(rows)
+    assert f"[{found['lower']:.4f}, {found['upper']:.4f}]" in picture
     # The certificate proves what it says, which is of the class alone.
     proved, of_class = verify_record(load_record(tmp_path / "proof.json")), document["intervals"][0]
     assert proved.valid and (proved.lower, proved.upper) == pytest.approx((of_class["lower"], of_class["upper"]))
@@ -164,6 +163,68 @@ def test_the_command_line_answers_with_it(tmp_path: Path) -> None:
     assert "What the first sentence rests on" in (tmp_path / "page.html").read_text()
     text = aope_command(*words, "--threshold", found["lower"] - 1e-3, cwd=tmp_path)
     assert text.returncode == 0 and "Assumed by the first line (betting, per-decision; finite-sample):" in text.stdout
+
+
+def written(folder: Path, data: aope.Transitions) -> None:
+    """ads.csv, with the probabilities of the target policy."""
+    kinds = data.states[:, 0].astype(int)
+    header = "episode,state,action,reward,terminated,behavior_probability,target_probability_0,target_probability_1"
+    rows = zip(range(len(data)), kinds, data.actions, data.rewards, data.behavior_probability, TARGET[kinds], strict=True)
+    lines = [f"{e},{s},{a},{r:g},1,{b:g},{p[0]:g},{p[1]:g}" for e, s, a, r, b, p in rows]
+    (folder / "ads.csv").write_text("\n".join([header, *lines]) + "\n")
+
+
+@cache
+def of_right_probabilities(seed: int) -> aope.Interval:
+    """Of 200 rows at delta = .5: ends cross at seed 43 and nearly so at seed 7, and at delta / 2 the target policy is better."""
+    return aope.bound_value(asked(advertisements(seed, 200)), delta=0.5)
+
+
+@pytest.mark.parametrize(("seed", "judgment"), [(43, "INCONSISTENT"), (7, "DOUBTED")])
+def test_what_decides_nothing_decides_nothing_at_half_of_delta(seed: int, judgment: str) -> None:
+    interval = of_right_probabilities(seed)
+    half, logged = (make(asked(advertisements(seed, 200)), delta=0.25) for make in (weighed_value, aope.logged_value))
+    assert half.status is Status.OK and half.lower > logged.upper, "these alone would support the claim"
+    answer, verdict = answer_of(interval), interval.verdict()
+    assert answer.status.name == judgment
+    for ruling in (interval.better_than_logged(), interval.decide(at_least=0.3), verdict.decision):
+        assert ruling.judgment.name == judgment and answer.doubts[0].text in str(ruling)
+        assert "class" not in str(ruling), "no class is what is doubted"
+    assert "it is better" not in verdict.sentence and "cannot be" not in verdict.sentence
+    assert answer.doubts[0] in verdict.parts and verdict.advice.text == answer.advice.text
+    if judgment == "INCONSISTENT":
+        assert "at most 50% if they are right: either they are wrong or this is such a log" in verdict.sentence
+
+
+def test_a_gate_stays_shut_where_ends_cross(tmp_path: Path) -> None:
+    written(tmp_path, advertisements(43, 200))
+    words = ("bound", "ads.csv", "--discount", 0, "--reward-range", 0, 1, "--delta", 0.5, "--better-than-logged")
+    text = aope_command(*words, "--report", "page.html", cwd=tmp_path)
+    assert text.returncode == 5 and "Decision: INCONSISTENT: value > value of the logged policy. The ends cross" in text.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert "the ends cross: no value follows" in page and "Decision: INCONSISTENT" in page and "it is better" not in page
+    document = aope_command(*words, "--json", cwd=tmp_path)
+    found = json.loads(document.stdout)
+    assert document.returncode == 5 and found["decision"]["judgment"] == "INCONSISTENT"
+    assert found["by_probabilities"]["doubts"][0].startswith("The ends cross, which has a probability of at most 50%")
+
+
+def test_a_refuted_class_decides_nothing_at_half_of_delta_either() -> None:
+    table = aope.TabularFeatures.grid(np.arange(3.0), POLICY.action_vectors)
+    interval = aope.bound_value(asked(advertisements()), features=table, kernel=aope.Tabular())
+    refuted = replace(interval, outcome=Status.INCONSISTENT, lower=np.nan, upper=np.nan)
+    assert interval.better_than_logged().judgment.name != "INCONSISTENT"
+    assert refuted.better_than_logged().judgment.name == "INCONSISTENT"
+
+
+def test_an_estimate_outside_of_its_interval_is_not_printed() -> None:
+    """Of right returns, whose mean .445 the bets on the first of them ruled out."""
+    logged = aope.logged_value(asked(advertisements(3, 200)), delta=0.5)
+    assert logged.status is Status.OK and logged.estimate > logged.upper and logged.shown_estimate is None
+    sentence = of_right_probabilities(3).verdict().sentence
+    assert "the logged policy's lies between 0.382 and 0.428" in sentence and "0.445" not in sentence
+    inside = aope.logged_value(asked(advertisements()), delta=0.1)
+    assert inside.shown_estimate == inside.estimate
 
 
 @pytest.mark.slow
@@ -214,10 +275,11 @@ def test_probabilities_that_the_actions_refute_decide_nothing() -> None:
     problem = aope.Problem(wrong, wrong.first_states(), coin, aope.Assumptions(discount=0.0, reward_range=(0, 1)))
     interval = aope.bound_value(problem)
     assert answer_of(interval).status is Status.INCONSISTENT, "the value is 1/2, and the mean of the weighted rewards .8"
-    assert interval.verdict().sentence.startswith("The recorded probabilities cannot be those of these rows")
+    assert interval.verdict().sentence.startswith("Actions were taken more often than the recorded probabilities allow, which")
     ruling = interval.decide(at_least=0.6)
-    assert (ruling.judgment.name, ruling.if_true.name) == ("DOUBTED", "UNDECIDED")
-    assert interval.better_than_logged().judgment.name == "DOUBTED"
+    assert (ruling.judgment.name, ruling.if_true.name) == ("INCONSISTENT", "UNDECIDED")
+    assert "at most 0.1% if they are right" in str(ruling) and "class" not in str(ruling)
+    assert interval.better_than_logged().judgment.name == "INCONSISTENT"
 
 
 def test_true_probabilities_are_hardly_ever_refuted() -> None:

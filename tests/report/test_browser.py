@@ -84,7 +84,8 @@ def test_numbers_on_the_page_are_those_of_the_json(browser, written, width):
     wanted = [f"[{each['lower']:.4f}, {each['upper']:.4f}]" for each in document["intervals"]]
     assert browser.execute_script(cells)[: len(wanted)] == wanted
     bars = "return [...document.querySelectorAll('svg text')].map(e => e.textContent)"
-    assert [text for text in browser.execute_script(bars) if text.startswith("[")] == wanted
+    logged = f"[{document['logged_value']['lower']:.4f}, {document['logged_value']['upper']:.4f}]"
+    assert [text for text in browser.execute_script(bars) if text.startswith("[")] == [*wanted, logged]
     first = browser.execute_script("return document.querySelector('.verdict').innerText")
     assert document["verdict"]["sentence"] in first
 
@@ -98,7 +99,8 @@ def test_bars_stand_where_their_numbers_do(browser, written):
       return [...document.querySelectorAll('svg rect')].map(e => { const b = e.getBoundingClientRect();
         return [(b.left - svg.left) / svg.width, (b.right - svg.left) / svg.width]; });
     """
-    for (left, right), each in zip(browser.execute_script(script), document["intervals"], strict=True):
+    rows = [*document["intervals"], document["logged_value"]]
+    for (left, right), each in zip(browser.execute_script(script), rows, strict=True):
         assert left == pytest.approx((each["lower"] - low) / (high - low), abs=0.01)
         assert right == pytest.approx((each["upper"] - low) / (high - low), abs=0.01)
 

@@ -4,6 +4,7 @@ import math
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
 
@@ -14,10 +15,12 @@ from accountable_ope.experiments.bounds import BoundRow
 from accountable_ope.experiments.estimators import EstimateRow
 from accountable_ope.experiments.importance import LowerRow
 from accountable_ope.experiments.scale import QUICK
+from accountable_ope.io.display import LONGEST, shortened
 from accountable_ope.laboratory.summary import Coverage
 from accountable_ope.problem.statements import Guarantee
 from accountable_ope.report.coverage_plot import APART, STYLES, coverage_figure
 from accountable_ope.report.experiment_plots import bounds_figure, estimates_figure, importance_figure
+from accountable_ope.report.interval_bars import CROSSED, IntervalBar, draw_bars
 from accountable_ope.report.monitor_plot import monitor_figure
 from accountable_ope.report.plots import new_figure, save_figure
 from accountable_ope.report.sensitivity_plot import sensitivity_figure
@@ -33,6 +36,65 @@ def legend(figure):
 
 def ticks(axes):
     return [text.get_text() for text in axes.get_xticklabels()]
+
+
+# Bars of intervals
+
+
+def test_long_names_are_shortened_in_their_middle_and_stay_apart():
+    rules = [f"1 if age > 60 and dose < 2 and severity >= {level} and pulse > 90 else 0" for level in (3, 4)]
+    assert shortened("logged policy") == "logged policy"
+    assert (
+        len(shortened(rules[0])) <= LONGEST
+        and shortened(rules[0]).startswith("1 if age")
+        and shortened(rules[0]).endswith("else 0")
+    )
+    axes = new_figure(4.0, 2.0).subplots()
+    draw_bars(axes, [IntervalBar(rule, 0, 1) for rule in rules], "All intervals at once, 90% confidence")
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert len(set(names)) == 2, "these are told apart by their middle"
+    title = axes.get_title(loc="left")
+    assert " ".join(title.split()) == "All intervals at once, 90% confidence" and "\n" in title
+    wide = new_figure(9.0, 2.0).subplots()
+    draw_bars(wide, [IntervalBar("new", 0, 1)], "All intervals at once, 90% confidence")
+    assert "\n" not in wide.get_title(loc="left")
+
+
+def test_a_title_stays_on_a_narrow_picture():
+    figure = new_figure(4.0, 3.0)
+    axes = figure.subplots()
+    draw_bars(axes, [IntervalBar("1 if age > 60 and dose < 2 else 0", 0.2, 0.4)], "All intervals at once, 90% confidence")
+    figure.draw_without_rendering()
+    [title] = [each for each in axes.get_children() if getattr(each, "get_text", str)() == axes.get_title(loc="left")]
+    assert title.get_window_extent().x1 <= figure.bbox.x1
+    assert axes.get_window_extent().width > 0.4 * figure.bbox.width, "names leave room for the bars"
+
+
+def test_the_first_row_is_what_the_first_sentence_says_and_the_logged_policy_has_its_own():
+    kinds = np.arange(300) % 3
+    rng = np.random.default_rng(0)
+    actions = rng.integers(0, 2, 300)
+    data = aope.Transitions(
+        kinds[:, None], actions, rng.integers(0, 2, 300), kinds[:, None], np.ones(300, bool), np.arange(300),
+        behavior_probability=np.full(300, 0.5),
+    )  # fmt: skip
+    policy = aope.DiscretePolicy(lambda states: np.tile([0.2, 0.8], (len(states), 1)), actions=2)
+    interval = aope.bound_value(
+        aope.Problem(data, data.first_states(), policy, aope.Assumptions(discount=0, reward_range=(0, 1)))
+    )
+    axes = new_figure(7.5, 3.0).subplots()
+    interval.plot(axes=axes)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names[:2] == ["recorded\nprobabilities", "certified,\nof the class"] and names[-1] == "logged policy"
+    leading = interval.companions().leading
+    assert list(axes.lines[0].get_xdata()) == [leading.lower, leading.upper]
+    assert axes.lines[0].get_linewidth() > axes.lines[1].get_linewidth()
+
+
+def test_ends_that_cross_are_said_in_words():
+    axes = new_figure(7.5, 3.0).subplots()
+    draw_bars(axes, [IntervalBar("crossed", 0.6, 0.5, INCONSISTENT, nothing=CROSSED)], "")
+    assert [text.get_text() for text in axes.texts] == ["the ends cross: no value follows"]
 
 
 # What all pictures share

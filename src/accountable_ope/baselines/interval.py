@@ -14,19 +14,28 @@ from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, value_ranges
 from ..problem.contradictions import check_data, may_end
 from ..problem.policy import Policy
-from ..problem.statements import Guarantee, Statement, Status, premise, range_text
+from ..problem.statements import Guarantee, Statement, Status, advice, premise, range_text
 from ..problem.transitions import Transitions
 from ..validation import probability_level
 from .bounds import betting_interval, corrected_interval, hcope_interval
 from .doubly_robust import DoublyRobust, corrected_returns
 from .episodes import Range, return_range, truncation_gap
 from .importance_sampling import episode_returns
+from .narrow import crossed_doubt, interval_doubts
 
 METHODS = {"betting": betting_interval, "hcope": hcope_interval}
 """Intervals by name, for the normalized return."""
 
 ESTIMATORS = ("per-decision", "trajectory", "doubly-robust")
 """Importance weights up to each step, of the whole episode, or of what a fitted Q has not foretold."""
+
+ADVICE = {
+    Status.INCONSISTENT: "See how the probabilities were recorded, whether rewards are as declared, and whether rows stand in "
+    "the log twice; if all that is right, this is one of the logs in which ends cross, and more rows will tell.",
+    Status.DOUBTED: "See how the probabilities were recorded, or log on: the interval is narrower than its rows allow, and "
+    "should decide nothing.",
+}
+"""What to do about an interval that decides nothing."""
 
 _EPISODES = {
     "betting": "Given the episodes before it, each is one of the same process: it starts in a draw of the start distribution and "
@@ -42,7 +51,8 @@ class BaselineInterval(Shown, Drawn):
     """With probability at least 1 - delta, lower <= estimand <= upper, if what was assumed is true; in the limit, where
     `guarantee` says so.
 
-    lower > upper refutes what was assumed, at level delta: most often the behavior probabilities are not the true ones.
+    lower > upper has a probability of at most delta if what was assumed is true: most often the behavior probabilities are not
+    the true ones. Nothing follows from such ends.
 
     Attributes
     ----------
@@ -57,6 +67,8 @@ class BaselineInterval(Shown, Drawn):
         Transitions in the data.
     premises : tuple of Statement
         What the interval rests on.
+    doubts : tuple of Statement
+        What speaks against it: ends that have crossed (`crossed`), or nearly so (`narrow`).
     """
 
     lower: float
@@ -69,22 +81,33 @@ class BaselineInterval(Shown, Drawn):
     return_range: Range
     premises: tuple[Statement, ...]
     guarantee: Guarantee = Guarantee.FINITE_SAMPLE
+    doubts: tuple[Statement, ...] = ()
 
     def __repr__(self) -> str:
         return one_line("BaselineInterval", self.lower, self.upper, self.delta, self.method, self.status)
 
     def _repr_html_(self) -> str:
-        return interval_html(self, self.estimand, self.method)
+        lead = tuple(each.text for each in self.doubts if not self.consistent)
+        return interval_html(self, self.estimand, self.method, self.doubts[len(lead) :], lead, self.advice.text)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
     @property
     def status(self) -> Status:
-        """INCONSISTENT where the ends have crossed, VACUOUS where they are those of the possible returns."""
+        """INCONSISTENT where the ends have crossed, VACUOUS where they are those of the possible returns, DOUBTED where `doubts`
+        speak against them.
+        """
         if self.lower > self.upper:
             return Status.INCONSISTENT
-        return Status.VACUOUS if (self.lower, self.upper) == self.return_range else Status.OK
+        if (self.lower, self.upper) == self.return_range:
+            return Status.VACUOUS
+        return Status.DOUBTED if self.doubts else Status.OK
+
+    @property
+    def advice(self) -> Statement:
+        """What to do next."""
+        return advice(self.status.name.lower(), ADVICE.get(self.status, self.status.value))
 
     @property
     def width(self) -> float:
@@ -180,7 +203,9 @@ def importance_sampling_interval(
         )
         used, name = len(returns), str(estimator)
         samples = returns.per_decision if estimator == "per-decision" else returns.whole_trajectory
-        low, high = (least + end * (most - least) for end in METHODS[method](samples, level))
+        ends = METHODS[method](samples, level)
+        doubts = interval_doubts(samples, ends, level, method)
+        low, high = (least + end * (most - least) for end in ends)
     else:
         corrected = corrected_returns(
             data,
@@ -195,10 +220,14 @@ def importance_sampling_interval(
         )
         used, name = len(corrected.low.x), "doubly-robust"
         low, high = corrected_interval(corrected, level, method)
+        doubts = (crossed_doubt(level),) if low > high else ()
     lowest, highest = _possible_returns(facts, (least, most), horizon, terminates=may_end(data, facts))
+    lower, upper = max(low, lowest), min(high, highest)
+    if lower > upper and not doubts:  # a declared range of values cut them so
+        doubts = (crossed_doubt(level),)
     return BaselineInterval(
-        lower=max(low, lowest),
-        upper=min(high, highest),
+        lower=lower,
+        upper=upper,
         method=f"{method}, {name}",
         delta=level,
         episodes=used,
@@ -206,6 +235,7 @@ def importance_sampling_interval(
         count=len(data),
         return_range=(lowest, highest),
         premises=_premises(method, facts, horizon, DoublyRobust() if robust is None else robust),
+        doubts=doubts,
     )
 
 

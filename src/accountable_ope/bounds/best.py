@@ -9,6 +9,7 @@ from ..errors import InvalidInput
 from ..io.display import ends_text
 from ..problem.statements import remark
 from .decision import Judgment, Ruling
+from .interval import Interval
 
 if TYPE_CHECKING:
     from .comparison import Comparison
@@ -35,6 +36,9 @@ def better_than_each(found: Comparison, name: str) -> Ruling:
     )  # ends that are NaN are those of no interval
     as_far_as = f"DOUBTED: {claim}. {judgment.value} By the ends of the differences, {gains}: {by_ends.name}."
     text = f"{judgment.name}: {claim}, as the differences are {gains}. {judgment.value}"
+    worst = [each for each in found.contenders if each.status.name == judgment.name]
+    if worst and not any(isinstance(each.answer, Interval) for each in worst):  # no class is what is doubted
+        text = as_far_as = f"{judgment.name}: {claim}. {found.verdict}"
     named = remark("decision", as_far_as if judgment is Judgment.DOUBTED else text, ("best", name))
     return Ruling(judgment, claim, found.delta, by_ends, named)
 

@@ -8,6 +8,10 @@ the largest of the one less the least of the other: a program for both at once g
 residuals the rewards cancel, would tie the two; it is not used.) At discount 0 a program does give more, since then Q is the mean
 reward, the same for every policy: c_a'theta - c_b'theta is bounded over one set, and what both policies share cancels.
 
+In a log of single steps with recorded probabilities, and where no class is named, intervals are by these, as in `bound_value`.
+Then differences are those of the intervals. A bet on w_a - w_b would need a lower limit of it that is known before the action
+is, hence what the logger could have done instead, which no log says; and the delta of the program's sets is spent elsewhere.
+
 Where no class is named, the same earliest rows choose one for every policy, since each has a Q of its own, a fit to it and an
 overlap with the log. All choices are fixed before the later rows, whose intervals have their shares of delta as before: that
 there are several costs nothing. At discount 0, where Q is one function, one class serves all policies: that of the largest ball.
@@ -62,6 +66,7 @@ def compare(
     recipes: Sequence[Recipe] | None = None,
     options: TileOptions | None = None,
     progress: Progress | None = None,
+    stages: Stages | None = None,
 ) -> Comparison:
     """Bound the values of several policies on one log, at once, and the difference of every two.
 
@@ -87,6 +92,8 @@ def compare(
         Without features: what was chosen on the first of these rows before, one for each policy.
     options, progress
         As in `bound_value`.
+    stages : callable, optional
+        As in `bound_value`; the name of a stage begins with that of the policy.
 
     Returns
     -------
@@ -112,7 +119,7 @@ def compare(
     if len(set(names)) < len(names):
         raise InvalidInput(f"`policies` must have different names. Got {names}.")
     asked = [replace(problem, policy=each.policy) for each in policies]
-    named = names_a_class(features, kernel, chosen, {"within": within, "recipes": recipes})
+    named = names_a_class(features, kernel, chosen, {"within": within, "recipes": recipes, "stages": stages})
     for each in asked:
         if named:
             assert features is not None and kernel is not None
@@ -130,10 +137,11 @@ def compare(
             missing = (remark("no-logged-value", f"The {LOGGED} is left out: {why}.", ("reason", why)),)
             share = level / len(policies)
     if features is None or kernel is None:
-        made = _choices(asked, within, recipes)
+        shown = _stages(progress, len(asked)) if stages is None else [_of_policy(stages, name) for name in names]
+        made = _choices(asked, within, recipes, shown)
         intervals = [
-            first_answers(each, recipe, (radius,), share, options=options, stages=stages)[0]
-            for each, recipe, stages in zip(asked, made, _stages(progress, len(asked)), strict=True)
+            first_answers(each, recipe, (radius,), share, options=options, stages=of_one)[0]
+            for each, recipe, of_one in zip(asked, made, shown, strict=True)
         ]
         evaluations = [_evaluation_of(each) for each in intervals]
     else:
@@ -149,24 +157,31 @@ def compare(
     for i, one in enumerate(contenders):
         for k, other in enumerate(contenders[i + 1 :], start=i + 1):
             ends = None
-            if k < len(evaluations):
+            if k < len(evaluations) and not (one.by_probabilities or other.by_probabilities):
                 ends = _paired(evaluations[i], evaluations[k], intervals[i], intervals[k], radius)
             differences.append(_difference(one, other, ends))
     return Comparison(tuple(contenders), tuple(differences), level, share, missing)
 
 
-def _choices(asked: Sequence[Problem], within: float | None, recipes: Sequence[Recipe] | None) -> Sequence[Recipe]:
+def _choices(
+    asked: Sequence[Problem], within: float | None, recipes: Sequence[Recipe] | None, stages: Sequence[Stages]
+) -> Sequence[Recipe]:
     """What the earliest rows choose for every policy; at discount 0 one class for all, asserted as near as for the worst."""
     if recipes is not None:
         if within is not None:
             raise InvalidInput("`within` was chosen with the `recipes`: leave it out.")
         made = list(recipes)
     else:
-        made = [choose_recipe(each, within=within) for each in asked]
+        made = [choose_recipe(each, within=within, stages=shown) for each, shown in zip(asked, stages, strict=True)]
     if asked[0].assumptions.discount != 0:
         return made
     widest = max(made, key=lambda each: each.norm_bound or 0.0)
     return [replace(widest, made_for=each.made_for) for each in made]
+
+
+def _of_policy(stages: Stages, name: str) -> Stages:
+    """Stages that say of which policy they are."""
+    return lambda stage: stages(f"{name}: {stage}")
 
 
 def _stages(progress: Progress | None, count: int) -> list[Stages]:
@@ -190,7 +205,9 @@ def _difference(one: Contender, other: Contender, paired: tuple[float, float] | 
     judgment = Judgment.UNDECIDED
     statuses = {one.status, other.status}
     elsewhere = any(isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in (one, other))
-    if Status.INCONSISTENT in statuses or math.isnan(lower) or lower > upper:
+    if Status.INCONSISTENT in statuses:  # ends that have crossed have no difference
+        lower = upper = math.nan
+    if math.isnan(lower) or lower > upper:
         judgment = Judgment.INCONSISTENT
     elif Status.DOUBTED in statuses or elsewhere:
         judgment = Judgment.DOUBTED

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..arguments import checked
+from ..baselines.interval import BaselineInterval
 from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
@@ -17,10 +18,15 @@ from .companions import crossed_of
 from .cross_fitted import CrossFittedInterval
 from .decision import Judgment, Ruling
 from .interval import Interval
-from .logging_policy import LoggedValue
+from .logging_policy import LoggedValue, crossing_clause
 from .verdict import bet_text, number_near, outward
+from .weighed import answer_of
 
 LOGGED = "logged policy"
+BY_PROBABILITIES = (
+    "The intervals are by the recorded probabilities of the logged actions, as those of `aope bound` on such a log."
+)
+IF_RECORDED = ", if actions were drawn with the recorded probabilities"
 
 
 @checked
@@ -67,22 +73,33 @@ class Contender:
     name : str
     found : Interval or LoggedValue
         At its share of delta.
+    answer : Interval, BaselineInterval or LoggedValue
+        What is compared: where recorded probabilities answer first, as in `bound_value`, the interval by them, else `found`.
     """
 
     name: str
     found: Interval | LoggedValue
 
     @property
+    def answer(self) -> Interval | BaselineInterval | LoggedValue:
+        return self.found if isinstance(self.found, LoggedValue) else answer_of(self.found)
+
+    @property
+    def by_probabilities(self) -> bool:
+        """Whether recorded probabilities answer, and no class of Q functions."""
+        return isinstance(self.answer, BaselineInterval)
+
+    @property
     def lower(self) -> float:
-        return self.found.lower
+        return self.answer.lower
 
     @property
     def upper(self) -> float:
-        return self.found.upper
+        return self.answer.upper
 
     @property
     def status(self) -> Status:
-        return self.found.status
+        return self.answer.status
 
     @cached_property
     def crossed(self) -> CrossFittedInterval | None:
@@ -223,7 +240,12 @@ class Comparison(Shown, Drawn):
             if paired
             else "Differences are those of intervals: each policy has a Q of its own, and no program is made for two at once."
         )
-        return (together, *self._chosen, remark("differences", text, ("paired", paired)), *self.missing)
+        weighed = any(each.by_probabilities for each in self.contenders)
+        if weighed:
+            text = "Differences are those of intervals."
+        by = remark("by-probabilities", f"{BY_PROBABILITIES} What the classes say is no part of them.")
+        differences = remark("differences", text, ("paired", paired))
+        return (together, *([by] if weighed else []), *self._chosen, differences, *self.missing)
 
     @property
     def _chosen(self) -> tuple[Statement, ...]:
@@ -248,15 +270,28 @@ class Comparison(Shown, Drawn):
         best = self.unbeaten
         unclear = {Judgment.DOUBTED, Judgment.INCONSISTENT}
         if any(each.judgment in unclear for each in self.differences):
-            doubted = [each.name for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
+            worst = [each for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
+            doubted = [each.name for each in worst]
+            if worst and not any(isinstance(each.answer, Interval) for each in worst):
+                return (
+                    f"The interval of {', '.join(doubted)} decides nothing: no ranking should rest on it. {_why(worst[0].answer)}"
+                )
             if not doubted and any(
                 isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders
             ):
                 return f"The {LOGGED} is known from other starts: no ranking with it should rest on that."
             return f"The class is doubted or refuted for {', '.join(doubted) or 'a policy'}: no ranking should rest on it."
+        given = IF_RECORDED if any(each.by_probabilities for each in self.contenders) else ""
         if len(best) == 1:
-            return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies."
-        return f"{sure} one of {', '.join(best)} is the best; the data do not say which."
+            return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies{given}."
+        return f"{sure} one of {', '.join(best)} is the best{given}; the data do not say which."
+
+
+def _why(found: Interval | BaselineInterval | LoggedValue) -> str:
+    """What speaks against an interval that rests on no class."""
+    if isinstance(found, BaselineInterval):
+        return " ".join(each.text for each in found.doubts)
+    return f"Its ends cross, {crossing_clause(found.delta)}."
 
 
 def starts_elsewhere(logged: LoggedValue) -> bool:

@@ -6,7 +6,7 @@ refuted there is no interval, and where it is doubted none that should decide an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from ..io.display import confidence, ends_text
 from ..io.shown import Shown
 from ..problem.statements import Statement, Status, range_text, remark
 from ..validation import number
-from .logging_policy import LoggedValue, logged_value
+from .logging_policy import LoggedValue, crossing_clause, logged_value
 from .weighed import answer_of, weighed_value
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def at_least(interval: Interval, threshold: float) -> Ruling:
         by_ends = Judgment.UNDECIDED
     judgment = _with_doubts(found, by_ends)
     # What the declared ranges say by themselves rests on no class.
-    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(found))
+    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(found), _against(found))
     if not allowed[0] < wanted <= allowed[1]:
         judgment = by_ends = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
         known = f"every possible value lies in {range_text(*allowed)}, whatever the data say"
@@ -106,7 +106,9 @@ def at_least(interval: Interval, threshold: float) -> Ruling:
 def better_than_logged(interval: Interval) -> Ruling:
     """The claim that the target policy is better than the one that logged the data, by intervals at delta / 2 each.
 
-    Both hold at once with probability 1 - delta. Raises InvalidInput where the value of the logged policy cannot be known.
+    Both hold at once with probability 1 - delta. Ends that cross at delta, or nearly so, may lie well apart at delta / 2: what
+    says of itself that nothing follows from it decides nothing at any share of delta. Raises InvalidInput where the value of the
+    logged policy cannot be known.
     """
     rebound = interval.rebound
     if rebound is None:
@@ -115,9 +117,16 @@ def better_than_logged(interval: Interval) -> Ruling:
         raise InvalidInput("The value of the logged policy is a statement about one number of rows, and these grow.")
     half = interval.delta / 2
     whole = rebound.evaluation.whole
-    logged = logged_value(whole, delta=half)
+    logged, at_whole, answer = logged_value(whole, delta=half), logged_value(whole, delta=interval.delta), answer_of(interval)
+    if at_whole.status is Status.INCONSISTENT:
+        logged = at_whole
+    if answer.status is Status.INCONSISTENT:
+        return compared(answer, logged, interval.delta)
     weighed = None if rebound.leading is None else weighed_value(whole, half)
-    return compared(rebound.at(half) if weighed is None else weighed, logged, interval.delta)
+    if weighed is None:
+        return compared(rebound.at(half), logged, interval.delta)
+    assert isinstance(answer, BaselineInterval)
+    return compared(replace(weighed, doubts=weighed.doubts or answer.doubts), logged, interval.delta)
 
 
 def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: float) -> Ruling:
@@ -140,7 +149,7 @@ def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: 
     each = f"{_interval_clause(interval)}, that of the logged policy is in {ends_text(logged.lower, logged.upper)}"
     if interval.delta < delta:
         each += f", each with {confidence(interval.delta)} confidence and both together with {confidence(delta)}"
-    text = _text(judgment, by_ends, claim, each)
+    text = _text(judgment, by_ends, claim, each, _against(interval) or _against(logged))
     if judgment is Judgment.DOUBTED and elsewhere:
         text += f" {elsewhere}"
     ends = (("lower", interval.lower), ("upper", interval.upper))
@@ -149,8 +158,6 @@ def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: 
 
 
 def _with_doubts(interval: Interval | BaselineInterval, by_ends: Judgment) -> Judgment:
-    if isinstance(interval, BaselineInterval):  # ends that cross speak against the probabilities, not against a class
-        return by_ends if interval.consistent else Judgment.DOUBTED
     match interval.status:
         case Status.INCONSISTENT:
             return Judgment.INCONSISTENT
@@ -166,7 +173,19 @@ def _interval_clause(interval: Interval | BaselineInterval) -> str:
     return f"the value is in {ends_text(interval.lower, interval.upper)}{by}"
 
 
-def _text(judgment: Judgment, by_ends: Judgment, claim: str, numbers: str) -> str:
+def _against(found: Interval | BaselineInterval | LoggedValue) -> str:
+    """What speaks against an interval that rests on no class; empty where nothing does, and where a class is what is doubted."""
+    if isinstance(found, BaselineInterval) and found.status in (Status.DOUBTED, Status.INCONSISTENT):
+        return " ".join(each.text for each in found.doubts)
+    if isinstance(found, LoggedValue) and found.status is Status.INCONSISTENT:
+        return f"The ends of the logged policy's interval cross, {crossing_clause(found.delta)}. Nothing follows."
+    return ""
+
+
+def _text(judgment: Judgment, by_ends: Judgment, claim: str, numbers: str, against: str = "") -> str:
+    """against: what speaks against an interval that rests on no class."""
     if judgment is Judgment.DOUBTED:
-        return f"DOUBTED: {claim}. {judgment.value} By its ends, {numbers}: {by_ends.name}."
+        return f"DOUBTED: {claim}. {against or judgment.value} By its ends, {numbers}: {by_ends.name}."
+    if judgment is Judgment.INCONSISTENT and against:
+        return f"INCONSISTENT: {claim}. {against}"
     return f"{judgment.name}: {claim}, as {numbers}. {judgment.value}"

@@ -108,6 +108,11 @@ class LoggedValue(Shown, Drawn):
     def width(self) -> float:
         return self.upper - self.lower
 
+    @property
+    def shown_estimate(self) -> float | None:
+        """The estimate, where it lies within its own interval: bets go by the order of episodes, and may refute their mean."""
+        return self.estimate if self.estimate in self else None
+
 
 @checked
 def logged_value(
@@ -189,6 +194,11 @@ def logged_value(
         premises=_premises(rows, facts, len(lengths), int(cut.sum())),
         doubts=_doubts(rows, starts, order[first], len(lengths)),
     )
+
+
+def crossing_clause(delta: float) -> str:
+    """What ends that cross say: which data sets have them."""
+    return f"which has a probability of at most {100 * delta:.4g}% if what is assumed and declared is right"
 
 
 def _declared(

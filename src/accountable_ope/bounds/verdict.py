@@ -24,7 +24,7 @@ from ..radii.doubts import DoubtKind, p_text
 from .companions import Companions
 from .cross_fitted import CrossFittedInterval
 from .decision import Judgment, Ruling, better_than_logged, compared
-from .logging_policy import LoggedValue
+from .logging_policy import LoggedValue, crossing_clause
 
 if TYPE_CHECKING:
     from .interval import Interval
@@ -35,6 +35,7 @@ NONE = Companions()
 NEW = "the new policy's value"
 WITHOUT = "Without the probabilities, by the class that was chosen"
 BET = "What a practitioner would bet on, for many rows"
+ELSEWHERE = ", from other starts,"
 FEW_ROWS = 0.5
 """Where what is proved leaves open more than this share of the possible values, rows are few for a large-sample statement too: on
 logs of 5,000 rows of a simulated clinic, so wide, every second one missed the value, and of 40,000 rows one in ten."""
@@ -127,6 +128,7 @@ def verdict_of(
         parts.append(_crossed_part(companions.crossed))
     if companions.weighed is not None:
         parts.append(_weighed_part(companions.weighed))
+        parts += companions.weighed.doubts
     parts += [each.statement for each in interval.doubts]
     decision = against_logged if ruling is None else ruling
     wanted = _rows_wanted(interval, found, names)
@@ -180,8 +182,8 @@ def _beside_logged(companions: Companions, against: Ruling | None) -> str:
         Judgment.SUPPORTED: "it is better",
         Judgment.REFUTED: "it is not better",
         Judgment.UNDECIDED: "not enough data to say that it is better",
-        Judgment.DOUBTED: "the two are not comparable",
-        Judgment.INCONSISTENT: "the logged policy's returns contradict what was declared",
+        Judgment.DOUBTED: "the two are not comparable" if ELSEWHERE in logged else "that one is better is doubted",
+        Judgment.INCONSISTENT: "nothing follows",
     }[against.judgment]
     return f"; {logged}: {conclusion}."
 
@@ -192,18 +194,36 @@ def _by_probabilities(
     """What recorded probabilities say, and what the class says without them."""
     logged = _logged_clause(companions)
     beside = f"; {logged}." if logged else "."
+    low, high = outward(found.lower, found.upper)
+    sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
+    given, doubted = "if actions were drawn with the recorded probabilities", ""
     match found.status:
         case Status.VACUOUS:
             least, most = found.return_range
             first = f"The recorded probabilities do not bound {NEW}: anything from {least:.4g} to {most:.4g} is possible{beside}"
         case Status.INCONSISTENT:
-            first = f"The recorded probabilities cannot be those of these rows, so that no value follows from them{beside}"
+            first = (
+                f"{_crossed(found)}: either they are wrong or this is such a log, and no value of the new policy follows{beside}"
+            )
+        case Status.DOUBTED:
+            first = (
+                f"The interval by the recorded probabilities is much narrower than its rows allow, and decides nothing{beside}"
+            )
+            doubted = f"By its ends: {sure[0].lower()}{sure[1:]}, {given}."
         case _:
-            low, high = outward(found.lower, found.upper)
-            sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
-            first = f"{sure}, if actions were drawn with the recorded probabilities{_beside_logged(companions, against)}"
+            first = f"{sure}, {given}{_beside_logged(companions, against)}"
     by = f"By weighted rewards ({found.method}), which need no class of functions. {WITHOUT}: {_by_class(interval)}."
-    return first, " ".join(filter(None, (by, _no_logged(companions))))
+    return first, " ".join(filter(None, (doubted, by, _no_logged(companions))))
+
+
+def _crossed(found: BaselineInterval) -> str:
+    """Why no value follows from recorded probabilities, and how likely that is where they are right."""
+    often = next((each for each in found.doubts if each.name == "taken-too-often"), None)
+    if often is not None:
+        what, level = "Actions were taken more often than the recorded probabilities allow", float(str(often.parameter("level")))
+    else:
+        what, level = "The ends of the interval by the recorded probabilities cross", found.delta
+    return f"{what}, which has a probability of at most {100 * level:.4g}% if they are right"
 
 
 def _beside(companions: Companions) -> str:
@@ -213,9 +233,10 @@ def _beside(companions: Companions) -> str:
         return ""
     premise = "If actions were drawn with the recorded probabilities, and steps begin in draws of the start states"
     if found.status is Status.INCONSISTENT:
-        return f"{premise}, no value of the new policy agrees with the rows: one of these is not so."
+        return f"{_crossed(found)}: nothing follows from them."
     low, high = outward(found.lower, found.upper)
-    return f"{premise}: with {confidence(found.delta)} confidence {low} to {high} ({found.method}), whatever the class."
+    doubted = ", but that is much narrower than its rows allow" if found.status is Status.DOUBTED else ""
+    return f"{premise}: with {confidence(found.delta)} confidence {low} to {high} ({found.method}), whatever the class{doubted}."
 
 
 def _by_class(interval: Interval) -> str:
@@ -295,7 +316,7 @@ def _no_logged(companions: Companions) -> str:
     if companions.logged is not None and companions.logged.status is not Status.OK:
         reason = "its returns are bounded no better than by the declared rewards"
         if companions.logged.status is Status.INCONSISTENT:
-            reason = "its returns contradict what was declared"
+            reason = f"the ends of its interval cross, {crossing_clause(companions.logged.delta)}"
     return f"The logged policy's value is left out: {reason}." if reason else ""
 
 
@@ -304,7 +325,9 @@ def _logged_clause(companions: Companions) -> str:
     if logged is None or logged.status is not Status.OK:
         return ""
     low, high = outward(logged.lower, logged.upper)
-    starts = ", from other starts," if any(each.name == "starts" for each in logged.doubts) else ""
+    starts = ELSEWHERE if any(each.name == "starts" for each in logged.doubts) else ""
+    if logged.shown_estimate is None:
+        return f"the logged policy's{starts} lies between {low} and {high}"
     return f"the logged policy's{starts} is {number_near(logged.estimate, logged.width)} ({low} to {high})"
 
 
@@ -345,11 +368,8 @@ def _says_something(crossed: CrossFittedInterval) -> bool:
 
 
 def _advice(found: Interval | BaselineInterval, decision: Ruling | None) -> Statement:
-    if isinstance(found, BaselineInterval) and not found.consistent:
-        return advice(
-            "inconsistent",
-            "See how the probabilities were recorded, whether rewards are as declared, and whether rows stand in the log twice.",
-        )
+    if isinstance(found, BaselineInterval) and found.status in (Status.DOUBTED, Status.INCONSISTENT):
+        return found.advice
     if decision is None or found.status is not Status.OK:
         return advice(found.status.name.lower(), found.status.value)
     text = decision.judgment.value

@@ -26,7 +26,7 @@ from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, Range
 from ..problem.other_starts import OTHER_STARTS, starts_p_value
 from ..problem.problem import Problem
-from ..problem.statements import Statement, premise, range_text
+from ..problem.statements import Statement, doubt, premise, range_text
 from ..problem.transitions import Transitions
 from ..radii.doubts import p_text
 from ..validation import FloatArray, IntArray, row_keys
@@ -66,9 +66,9 @@ def leads(problem: Problem) -> bool:
 def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     """Betting on weighted rewards; None where more than one step decides, or no probabilities are recorded.
 
-    Its ends have crossed where the rows refute the recorded probabilities: by the weighted rewards, or by the actions alone.
-    Raises InvalidInput where there is no such interval: start states that the log does not begin in, or a policy without
-    probabilities.
+    Its ends have crossed where the rows speak against the recorded probabilities: by the weighted rewards, or by the actions
+    alone; `doubts` says which, and with which probability that happens where they are right. Raises InvalidInput where there is
+    no such interval: start states that the log does not begin in, or a policy without probabilities.
     """
     if not one_step(problem):
         return None
@@ -88,7 +88,7 @@ def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     found = importance_sampling_interval(rows, problem.policy, assumptions=alone, horizon=1, delta=delta)
     if taken_too_often(rows):
         least, most = found.return_range
-        found = replace(found, lower=most, upper=least)
+        found = replace(found, lower=most, upper=least, doubts=(_too_often_doubt(),))
     premises = _premises(found.premises, facts.reward_range, every_row=len(first) == len(data), discounted=facts.discount > 0)
     return replace(found, estimand="Value of the target policy", count=len(data), premises=premises)
 
@@ -143,6 +143,15 @@ def taken_too_often(rows: Transitions) -> bool:
     wanted = math.log((len(actions) + 1) / REFUTED_AT)
     each = (np.where(rows.actions == action, 1 / found, 0.0) for action in actions)
     return any(_won(ratios) >= wanted for ratios in (again, *each))
+
+
+def _too_often_doubt() -> Statement:
+    text = (
+        "Actions were taken, or taken again in the same state, more often than the recorded probabilities allow, which has a "
+        f"probability of at most {100 * REFUTED_AT:g}% if they are right: either they are wrong, rows stand in the log twice, or "
+        "this is such a log. Nothing follows."
+    )
+    return doubt("taken-too-often", text, ("level", REFUTED_AT))
 
 
 def _won(ratios: FloatArray) -> float:

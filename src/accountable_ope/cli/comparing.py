@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import BET
 from ..errors import InvalidInput
 from ..io.columns import FileColumns
-from ..io.display import confidence
+from ..io.display import confidence, shortened
 from ..problem.statements import Statement, Status
 from ..report.comparison_plot import comparison_figure
 from ..report.contest import comparison_document
@@ -36,6 +35,8 @@ from .output import EXIT_CODES, PlotOptions, console, print_json, progress, with
 from .saying import print_ruling
 from .text import number_text, print_columns, print_recipe, status_text, titled_table
 
+STAGE = 46
+"""Letters of what is being done, beside a bar that shows how far it is."""
 COLUMNS = "the columns"
 """What the policy is called that the files hold."""
 
@@ -119,16 +120,18 @@ def compare(
     number(radius.delta, "delta")
     assumptions, kernel = declared.assumptions(), choice.test_kernel()
     one_bandwidth = choice.one_bandwidth and not nobody_named
-    read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=one_bandwidth) for each in contest.each()]
-    policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
-    asked = read[0].problem(assumptions)
     with progress(output.as_json) as phase:
+        phase("reading")
+        read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=one_bandwidth) for each in contest.each()]
+        policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
+        asked = read[0].problem(assumptions)
         recipes = None
         if nobody_named:
-            stages = within_stage(phase, "choosing on earlier rows")
             questions = [replace(asked, policy=each.policy) for each in policies]
+            stages = [within_stage(phase, f"choosing on earlier rows, for {shortened(each.name)}") for each in policies]
             recipes = [
-                recipe_for(each, first, [radius.radius], stages, number) for each, number in zip(questions, numbers, strict=True)
+                recipe_for(each, first, [radius.radius], shown, number)
+                for each, shown, number in zip(questions, stages, numbers, strict=True)
             ]
         found = compare_policies(
             asked,
@@ -140,9 +143,12 @@ def compare(
             delta=radius.delta,
             logged=not contest.no_logged_policy,
             options=choice.tiles(),
-            progress=phase("kernel statistics"),
+            progress=phase("kernel statistics") if recipes is None else None,
+            stages=None if recipes is None else lambda stage: phase(shortened(stage, STAGE)),
         )
-        phase("what one would bet on")
+        for each in found.contenders:
+            phase(f"what one would bet on, {shortened(each.name)}")
+            _ = each.bet  # made when first asked for
         bets = found.bets
         ruling = None if contest.best is None else found.decide(contest.best)
     columns = _columns(read, policies)
@@ -195,7 +201,7 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
     for name in ("policy", "value", "guarantee", "status"):
         table.add_column(name, no_wrap=name != "policy")
     for each in found.contenders:
-        table.add_row(escape(each.name), _ends(each.lower, each.upper), each.found.guarantee.value, status_text(each.status))
+        table.add_row(escape(each.name), _ends(each.lower, each.upper), each.answer.guarantee.value, status_text(each.status))
     terminal.print(table)
     if bets:
         terminal.print(f"{BET} (nothing of it is proved):", highlight=False)
@@ -213,10 +219,15 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
         terminal.print(table)
     for statement in found.statements:
         terminal.print(statement.text, markup=False, highlight=False)
+    assumed = next((each.answer.premises for each in found.contenders if each.by_probabilities), ())
+    if assumed:
+        terminal.print("Assumed by these intervals:", highlight=False)
+        for premise in assumed:
+            terminal.print(f"  - {premise.text}", markup=False, highlight=False)
     for each in found.contenders:
-        for doubt in each.found.doubts:
+        for doubt in each.answer.doubts:
             terminal.print(f"\n[yellow]Doubt[/] ({escape(each.name)}): {escape(str(doubt))}")
 
 
 def _ends(lower: float, upper: float) -> str:
-    return "-" if math.isnan(lower) else f"\\[{number_text(lower)}, {number_text(upper)}]"
+    return "-" if not lower <= upper else f"\\[{number_text(lower)}, {number_text(upper)}]"

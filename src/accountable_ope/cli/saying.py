@@ -62,6 +62,8 @@ def print_said(console: Console, said: Said, doubts: Sequence[Doubt] = ()) -> No
     console.print()
     leading = said.verdict.leading
     if leading is not None:
+        for against in leading.doubts:
+            console.print(f"[yellow]Doubt[/]: {escape(against.text)}\n")
         console.print(f"Assumed by the first line ({leading.method}; {leading.guarantee.value}):", markup=False, highlight=False)
         for each in leading.premises:
             console.print(f"  - {each.text}", markup=False, highlight=False)

@@ -9,6 +9,9 @@ from typing import Protocol
 from ..problem.statements import Guarantee, Statement, Status, range_text
 from .templates import result_table
 
+LONGEST = 26
+"""Letters of a name beside a picture; a rule of a policy may have many more."""
+
 
 def one_line(name: str, lower: float, upper: float, delta: float, method: str, status: Status) -> str:
     """The `repr` of an interval."""
@@ -23,6 +26,14 @@ def ends_text(lower: float, upper: float) -> str:
 def confidence(delta: float) -> str:
     """1 - delta in percent."""
     return f"{100 * (1 - delta):g}%"
+
+
+def shortened(name: str, longest: int = LONGEST) -> str:
+    """A long name with an ellipsis in its middle: its beginning and its end tell it from others."""
+    if len(name) <= longest:
+        return name
+    last = (longest - 1) // 2
+    return f"{name[: longest - 1 - last].rstrip()}…{name[-last:].lstrip()}"
 
 
 class AnyInterval(Protocol):
@@ -51,9 +62,17 @@ class AnyInterval(Protocol):
 
 
 def interval_html(
-    interval: AnyInterval, estimand: str, method: str, doubts: Sequence[Statement] = (), lead: Sequence[str] = ()
+    interval: AnyInterval,
+    estimand: str,
+    method: str,
+    doubts: Sequence[Statement] = (),
+    lead: Sequence[str] = (),
+    advice: str | None = None,
 ) -> str:
-    """An interval as a small table, for notebooks; lead: sentences that come first, by default what the interval says."""
+    """An interval as a small table, for notebooks; lead: sentences that come first, by default what the interval says.
+
+    advice: what to do next, by default what its status says of a class.
+    """
     rows = (
         ("interval", ends_text(interval.lower, interval.upper)),
         ("method", method),
@@ -61,7 +80,8 @@ def interval_html(
         ("transitions", f"{interval.count:,}"),
     )
     title = f"{estimand}, {confidence(interval.delta)} confidence"
-    return result_html(title, interval.status, rows, interval.premises, doubts, lead or (_sentence(interval, estimand),))
+    first = lead or (_sentence(interval, estimand),)
+    return result_html(title, interval.status, rows, interval.premises, doubts, first, advice)
 
 
 def _sentence(interval: AnyInterval, estimand: str) -> str:
@@ -84,8 +104,9 @@ def result_html(
     premises: Sequence[Statement],
     doubts: Sequence[Statement] = (),
     lead: Sequence[str] = (),
+    advice: str | None = None,
 ) -> str:
-    """A result as a small table, for notebooks; what its outcome means comes first, where nothing else does."""
-    advice = str(outcome.value)
-    first, after = (lead, advice) if lead else ((advice,), "")
+    """A result as a small table, for notebooks; what its outcome means, or the advice, comes first, where nothing else does."""
+    said = str(outcome.value) if advice is None else advice
+    first, after = (lead, said) if lead else ((said,), "")
     return result_table(title, rows, premises, status=outcome.name, advice=after, notes=doubts, lead=first)

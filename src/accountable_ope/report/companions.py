@@ -101,9 +101,10 @@ def baseline_document(interval: BaselineInterval) -> Document:
         "delta": interval.delta,
         "guarantee": interval.guarantee.value,
         "status": interval.status.name,
-        "advice": interval.status.value,
+        "advice": interval.advice.text,
         "episodes": interval.episodes,
         "transitions": interval.count,
         "return_range": list(interval.return_range),
         "assumed": texts(interval.premises),
+        "doubts": texts(interval.doubts),
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..bounds.comparison import Comparison
 from ..bounds.logging_policy import LoggedValue
 from ..io.display import confidence
-from .interval_bars import IntervalBar, draw_bars, height_for
+from .interval_bars import CROSSED, REFUTED, IntervalBar, draw_bars, height_for
 from .plots import BLACK, new_figure
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def draw_comparison(axes: Any, found: Comparison) -> None:
             each.upper,
             each.status,
             BLACK if isinstance(each.found, LoggedValue) and each.status.name == "OK" else None,
+            nothing=CROSSED if each.lower > each.upper else REFUTED,
         )
         for each in found.contenders
     ]

@@ -31,12 +31,25 @@ def _contender(each: Contender) -> Document:
         "lower": finite_or_none(each.lower),
         "upper": finite_or_none(each.upper),
         "status": each.status.name,
-        "guarantee": each.found.guarantee.value,
-        "doubts": [str(doubt) for doubt in each.found.doubts],
+        "guarantee": each.answer.guarantee.value,
+        "by_probabilities": each.by_probabilities,
+        "of_class": _of_class(each),
+        "doubts": [str(doubt) for doubt in each.answer.doubts],
         "bet": None if each.bet is None else each.bet.text,
         "cross_fitted": None if each.crossed is None else cross_fitted_document(each.crossed),
-        "assumed": texts(each.found.premises),
+        "assumed": texts(each.answer.premises),
         "recipe": None if isinstance(each.found, LoggedValue) else recipe_document(each.found.recipe),
+    }
+
+
+def _of_class(each: Contender) -> Document | None:
+    """What the class says where it is not what answers."""
+    if not each.by_probabilities:
+        return None
+    return {
+        "lower": finite_or_none(each.found.lower),
+        "upper": finite_or_none(each.found.upper),
+        "status": each.found.status.name,
     }
 
 

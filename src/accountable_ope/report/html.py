@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..baselines.interval import BaselineInterval
 from ..bounds.breakdown import Breakdown
 from ..bounds.interval import Interval, normalizer
+from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import Verdict
 from ..io.display import confidence
 from ..io.templates import render
@@ -23,6 +24,7 @@ from .labels import premise_text
 from .made import Made
 
 BY_PROBABILITIES = "by recorded probabilities"
+CROSSED = "the ends cross: no value follows"
 
 
 @dataclass(frozen=True)
@@ -136,14 +138,17 @@ def report_html(
         second_line=said.second_line,
         wanted="" if said.wanted is None else said.wanted.text,
         decision="" if said.decision is None else str(said.decision),
-        doubts=tuple(Note("DOUBT", heading, text) for heading, text in doubt_paragraphs(best.doubts)),
+        doubts=(
+            *(Note("DOUBT", "Doubt", each.text) for each in (() if said.leading is None else said.leading.doubts)),
+            *(Note("DOUBT", heading, text) for heading, text in doubt_paragraphs(best.doubts)),
+        ),
         known=tuple(
             (label, f"{value:.4f}", "" if scale == 1 else f" (normalized {scale * value:.4f})")
             for label, value in known
             if value is not None
         ),
         comparison="" if to_beat is None else comparison(best, to_beat),
-        chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)], said.leading),
+        chart=_chart(intervals, [("behavior", to_beat), ("truth", truth)], said.leading, best.companions().logged),
         intervals=_interval_table(intervals, scaled=scale != 1),
         notes=(*_notes(intervals), *(Note("DOUBT", "Fragile", sentence) for sentence in shown_fragility(best))),
         breakdown=() if breakdown is None else tuple(breakdown_tables(breakdown)),
@@ -229,9 +234,12 @@ def _offsets(interval: Interval) -> str:
 
 
 def _chart(
-    intervals: Sequence[Interval], known: Sequence[tuple[str, float | None]], leading: BaselineInterval | None
+    intervals: Sequence[Interval],
+    known: Sequence[tuple[str, float | None]],
+    leading: BaselineInterval | None,
+    logged: LoggedValue | None,
 ) -> Chart | None:
-    """All intervals; leading: what the first sentence says, where that is not one of them, above them."""
+    """All intervals; above them what the first sentence says, where that is none of them, and below them what is to be beaten."""
     low, high = intervals[0].ranges.value
     if not high > low:
         return None
@@ -242,17 +250,16 @@ def _chart(
     def mark(name: str, at: float) -> Mark:
         return Mark(name, at, "start" if at < 15 else "end" if at > 85 else "middle")  # no name leaves the page
 
-    bars = []
-    if leading is not None and leading.status is not Status.INCONSISTENT:
-        left, right = place(max(leading.lower, low)), place(min(leading.upper, high))
-        ends = f"[{leading.lower:.4f}, {leading.upper:.4f}]"
-        bars.append(Bar(BY_PROBABILITIES, leading.status.name, ends, left, max(round(right - left, 2), 0.2)))
-    for interval in intervals:
-        refuted = interval.outcome is Status.INCONSISTENT
-        ends = "no function of the class fits the data" if refuted else _ends(interval, (interval.lower, interval.upper))
-        left, right = place(interval.lower), place(interval.upper)
-        start, width = (0.0, None) if refuted else (left, max(round(right - left, 2), 0.2))
-        bars.append(Bar(interval.radius.name, interval.status.name, ends, start, width))
+    def bar(name: str, found: Interval | BaselineInterval | LoggedValue, nothing: str) -> Bar:
+        if not found.lower <= found.upper:
+            return Bar(name, found.status.name, nothing, 0.0, None)
+        left, right = place(max(found.lower, low)), place(min(found.upper, high))
+        ends = f"[{found.lower:.4f}, {found.upper:.4f}]"
+        return Bar(name, found.status.name, ends, left, max(round(right - left, 2), 0.2))
+
+    bars = [] if leading is None else [bar(BY_PROBABILITIES, leading, CROSSED)]
+    bars += [bar(interval.radius.name, interval, "no function of the class fits the data") for interval in intervals]
+    bars += [] if logged is None else [bar("logged policy", logged, CROSSED)]
     return Chart(
         axis=intervals[0].estimand.lower(),
         ticks=tuple(mark(f"{low + (high - low) * k / 5:.4g}", 20.0 * k) for k in range(6)),

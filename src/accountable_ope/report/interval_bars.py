@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..io.display import shortened
 from ..problem.statements import Status
 from .plots import BLACK, BLUE, GREY, LINES, ORANGE, tidy
 
 REFUTED = "no function of the class fits"
+CROSSED = "the ends cross: no value follows"
+LETTER, TITLE = 0.08, 0.09
+"""Inches of a letter of a name, and of one of the title, about."""
 COLORS = {Status.OK: BLUE, Status.DOUBTED: ORANGE, Status.VACUOUS: GREY, Status.INCONSISTENT: BLACK}
 
 
@@ -28,6 +33,14 @@ class IntervalBar:
     nothing: str = REFUTED
 
 
+def wrapped(title: str, axes: Any, names: Sequence[str]) -> str:
+    """A title in as many lines as fit between the names and the edge of the picture, or of its part of one."""
+    columns = axes.get_subplotspec().get_gridspec().ncols if axes.get_subplotspec() is not None else 1
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    room = axes.figure.bbox.width / axes.figure.dpi / columns - LETTER * longest - 0.3
+    return textwrap.fill(title, max(12, int(room / TITLE)))
+
+
 def height_for(count: int) -> float:
     """Inches for so many bars."""
     return 1.2 + 0.5 * count
@@ -36,7 +49,7 @@ def height_for(count: int) -> float:
 def draw_bars(axes: Any, bars: Sequence[IntervalBar], title: str, allowed: tuple[float, float] | None = None) -> None:
     """The first on top; doubted ones in another color, those without an interval in words; allowed: the possible values."""
     for place, bar in enumerate(bars):
-        if math.isnan(bar.lower):
+        if not bar.lower <= bar.upper:
             axes.annotate(bar.nothing, (0.5, place), xycoords=("axes fraction", "data"), ha="center", va="center")
             continue
         color = bar.color or COLORS[bar.status]
@@ -50,8 +63,12 @@ def draw_bars(axes: Any, bars: Sequence[IntervalBar], title: str, allowed: tuple
             axes.plot([bar.dot], [place], "o", color="white", markeredgecolor=color, markersize=6, zorder=4)
     for end in allowed or ():
         axes.axvline(end, color=LINES, linewidth=1, zorder=0)
-    axes.set_yticks(range(len(bars)), [bar.name for bar in bars])
+    names = ["\n".join(map(shortened, bar.name.split("\n"))) for bar in bars]
+    if len(set(names)) < len(names):  # what tells them apart was in the middle
+        names = [f"{number}: {name}" for number, name in enumerate(names, start=1)]
+    axes.set_yticks(range(len(bars)), names)
     axes.set_ylim(len(bars) - 0.4, -0.7)
     axes.set_xlabel("value")
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.margins(x=0.1)  # ends are written above short bars, too
+    axes.set_title(wrapped(title, axes, names), loc="left", fontsize=11)
     tidy(axes)

@@ -33,7 +33,7 @@ def html_of(result: object, /) -> str:
 
 
 def _ends(lower: float, upper: float) -> str:
-    return "-" if math.isnan(lower) else ends_text(lower, upper)
+    return "-" if not lower <= upper else ends_text(lower, upper)
 
 
 def _number(value: float | None) -> str:
@@ -46,7 +46,8 @@ def _(result: Comparison, /) -> str:
         "",
         ("policy", "value", "status", "guarantee"),
         tuple(
-            (each.name, _ends(each.lower, each.upper), each.status.name, each.found.guarantee.value) for each in result.contenders
+            (each.name, _ends(each.lower, each.upper), each.status.name, each.answer.guarantee.value)
+            for each in result.contenders
         ),
     )
     differences = Grid(
@@ -57,8 +58,8 @@ def _(result: Comparison, /) -> str:
         ),
     )
     title = f"Comparison of {len(result.contenders)} policies, {confidence(result.delta)} confidence together"
-    doubts = [f"{each.name}: {doubt}" for each in result.contenders for doubt in each.found.doubts]
-    premises = list(dict.fromkeys(str(premise) for each in result.contenders for premise in each.found.premises))
+    doubts = [f"{each.name}: {doubt}" for each in result.contenders for doubt in each.answer.doubts]
+    premises = list(dict.fromkeys(str(premise) for each in result.contenders for premise in each.answer.premises))
     grids = (policies, differences) if result.differences else (policies,)
     notes = (*map(str, result.statements), *doubts)
     return result_table(title, (), premises, notes=notes, lead=(result.verdict,), grids=grids)

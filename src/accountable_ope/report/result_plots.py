@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -24,17 +24,19 @@ from ..bounds.misfit_norms import MisfitNorms
 from ..bounds.monitor import Monitor
 from ..bounds.sandwich import SandwichInterval
 from ..bounds.stream_monitor import StreamMonitor
+from ..bounds.weighed import answer_of
 from ..errors import InvalidInput
 from ..io.display import AnyInterval, confidence
 from ..problem.statements import Status
 from ..verification.verify import Verification
 from .comparison_plot import draw_comparison
-from .interval_bars import IntervalBar, draw_bars, height_for
+from .interval_bars import CROSSED, REFUTED, IntervalBar, draw_bars, height_for
 from .monitor_plot import draw_looks
 from .plots import BLACK, BLUE, DASHES, GREEN, GREY, SKY, VERMILION, draw_witness, tidy
 from .sensitivity_plot import LABELS, draw_curve
 
 WIDTH = 7.5
+PROBABILITIES = "recorded\nprobabilities"
 
 
 @dataclass(frozen=True)
@@ -56,28 +58,34 @@ def _bars(bars: Sequence[IntervalBar], title: str, allowed: tuple[float, float] 
 
 
 def _bar(name: str, found: AnyInterval, dot: float | None = None, *, thin: bool = False, color: str | None = None) -> IntervalBar:
-    return IntervalBar(name, found.lower, found.upper, found.status, color, thin, dot)
+    nothing = CROSSED if found.lower > found.upper else REFUTED
+    return IntervalBar(name, found.lower, found.upper, found.status, color, thin, dot, nothing)
 
 
 @picture_of.register
 def _(result: Interval, /) -> Picture:
-    """The interval, and below it what stands beside it, where rows are few enough to make that in passing."""
-    bars = [_bar(result.radius.name, result)]
+    """What answers first on top, where that is by recorded probabilities; then the interval, and what stands beside it.
+
+    That is made in passing only where rows are few enough.
+    """
+    bars, leading = [_bar(result.radius.name, result)], answer_of(result)
     if result.count <= SHOWN_ROWS:
         beside = result.companions()
-        if beside.weighed is not None and beside.weighed.consistent:
-            bars.insert(0 if beside.leads else 1, _bar("recorded\nprobabilities", beside.weighed))
+        if beside.weighed is not None and not beside.leads:
+            bars.append(_bar(PROBABILITIES, beside.weighed, thin=True))
         if beside.crossed is not None:
             bars.append(_bar("large-sample,\nnot proved", beside.crossed, beside.crossed.estimate, thin=True, color=SKY))
         if beside.logged is not None:
-            bars.append(_bar("logged policy", beside.logged, beside.logged.estimate, thin=True, color=BLACK))
+            bars.append(_bar("logged policy", beside.logged, beside.logged.shown_estimate, thin=True, color=BLACK))
+    if isinstance(leading, BaselineInterval):
+        bars = [_bar(PROBABILITIES, leading), replace(bars[0], name=f"{bars[0].name},\nof the class", thin=True), *bars[1:]]
     return _bars(bars, f"{result.estimand}, {confidence(result.delta)} confidence", result.ranges.value)
 
 
 @picture_of.register
 def _(result: LoggedValue, /) -> Picture:
     title = f"Value of the logging policy, {confidence(result.delta)} confidence"
-    return _bars([_bar("betting on returns", result, result.estimate)], title, result.return_range)
+    return _bars([_bar("betting on returns", result, result.shown_estimate)], title, result.return_range)
 
 
 @picture_of.register(CrossFittedInterval)

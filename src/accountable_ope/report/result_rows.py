@@ -93,10 +93,12 @@ def _(result: MonitorReport, /) -> Rows:
 
 @rows_of.register
 def _(result: Comparison, /) -> Rows:
-    return [named_interval(each.found, _method(each.found), policy=each.name) for each in result.contenders]
+    return [named_interval(each.answer, _method(each.answer), policy=each.name) for each in result.contenders]
 
 
-def _method(found: Interval | LoggedValue) -> str:
+def _method(found: Interval | BaselineInterval | LoggedValue) -> str:
+    if isinstance(found, BaselineInterval):
+        return found.method
     return found.radius.name if isinstance(found, Interval) else "betting on returns"
 
 

@@ -40,7 +40,7 @@ _METHOD: dict[str, Shape] = {"estimand": TEXT, "method": TEXT}
 _ESTIMATE: dict[str, Shape] = {"estimate": END, "standard_error": END}
 _WEIGHED: dict[str, Shape] = {
     **_METHOD, **_ENDS, "delta": SHARE, "guarantee": GUARANTEE, "status": STATUS, "advice": TEXT, "episodes": COUNT,
-    "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT),
+    "transitions": COUNT, "return_range": pair(NUMBER), "assumed": many(TEXT), "doubts": many(TEXT),
 }  # fmt: skip
 
 PARTS: dict[str, Shape] = {
@@ -194,7 +194,8 @@ DOCUMENTS: dict[str, Shape] = {
         {
             "verdict": record({"sentence": TEXT, "unbeaten": many(TEXT)}), "delta": SHARE, "delta_each": SHARE,
             "policies": many(record({
-                "name": TEXT, "logged": FLAG, **_ENDS, "status": STATUS, "guarantee": GUARANTEE, "doubts": many(TEXT),
+                "name": TEXT, "logged": FLAG, **_ENDS, "status": STATUS, "guarantee": GUARANTEE, "by_probabilities": FLAG,
+                "of_class": maybe(record({**_ENDS, "status": STATUS})), "doubts": many(TEXT),
                 "bet": maybe(TEXT), "cross_fitted": maybe(ref("cross-fitted")), "assumed": many(TEXT),
                 "recipe": maybe(ref("recipe")),
             })),
