@@ -34,7 +34,7 @@ from ..statistics.examiner import ClassTests, Examiner
 from ..validation import FloatArray
 from ..verification.files import load_record
 from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, RestRecord, StatisticRecord
-from ..verification.verify import Verification, verify_record
+from ..verification.verify import Verification, sentence, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
 from .evaluation import Around, Evaluation, evaluation_from
@@ -114,7 +114,8 @@ def verify(
     wrong = _against_data(record, proved, log, features, kernel, estimate)
     if wrong:
         return Verification(False, f"Not proved: {wrong}.")
-    return replace(proved, message=f"{proved.message} Its sums are those of the data.")
+    found = sentence(record, proved.lower, proved.upper, compared=True)
+    return replace(proved, message=f"{found} Its sums are those of the data.")
 
 
 @dataclass(frozen=True, eq=False)
