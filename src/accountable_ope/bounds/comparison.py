@@ -193,6 +193,12 @@ class Comparison(Shown, Drawn):
         return better_than_each(self, best)
 
     @property
+    def of_class_alone(self) -> bool:
+        """Whether nothing is doubted but classes: no start states of the logged policy, and no rows."""
+        elsewhere = any(isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders)
+        return not elsewhere and not any(_copied(each) for each in self.contenders)
+
+    @property
     def unbeaten(self) -> tuple[str, ...]:
         """Policies that no other is proved to be better than."""
         beaten = {each.second for each in self.differences if each.judgment is Judgment.SUPPORTED}
@@ -248,6 +254,8 @@ class Comparison(Shown, Drawn):
         best = self.unbeaten
         unclear = {Judgment.DOUBTED, Judgment.INCONSISTENT}
         if any(each.judgment in unclear for each in self.differences):
+            if any(_copied(each) for each in self.contenders):
+                return "Rows of the log are copies of earlier ones: no ranking should rest on them."
             doubted = [each.name for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
             if not doubted and any(
                 isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders
@@ -257,6 +265,13 @@ class Comparison(Shown, Drawn):
         if len(best) == 1:
             return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies."
         return f"{sure} one of {', '.join(best)} is the best; the data do not say which."
+
+
+def _copied(contender: Contender) -> bool:
+    """Whether rows of the log stand in it again."""
+    if isinstance(contender.found, LoggedValue):
+        return contender.status is Status.DOUBTED
+    return contender.found.copied > 0
 
 
 def starts_elsewhere(logged: LoggedValue) -> bool:

@@ -157,6 +157,8 @@ def _against_data(
         return "the start states are others than those of the certificate"
     if data.left_out > record.setting.left_out:
         return "rows of the log were left out, and the certificate does not say so"
+    if data.copies.doubted and not record.setting.copied_rows:
+        return "rows stand in the log again, and the certificate does not say so"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:

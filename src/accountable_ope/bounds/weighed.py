@@ -66,7 +66,8 @@ def leads(problem: Problem) -> bool:
 def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     """Betting on weighted rewards; None where more than one step decides, or no probabilities are recorded.
 
-    Its ends have crossed where the rows refute the recorded probabilities: by the weighted rewards, or by the actions alone.
+    Its ends have crossed where the rows refute the recorded probabilities: by the weighted rewards, by the actions alone, or as
+    copies of others.
     Raises InvalidInput where there is no such interval: start states that the log does not begin in, or a policy without
     probabilities.
     """
@@ -86,7 +87,7 @@ def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     )
     alone = Assumptions(discount=0.0, reward_range=facts.reward_range, value_range=facts.value_range)
     found = importance_sampling_interval(rows, problem.policy, assumptions=alone, horizon=1, delta=delta)
-    if taken_too_often(rows):
+    if taken_too_often(rows) or data.copies.doubted:  # copies are no new draws
         least, most = found.return_range
         found = replace(found, lower=most, upper=least)
     premises = _premises(found.premises, facts.reward_range, every_row=len(first) == len(data), discounted=facts.discount > 0)
