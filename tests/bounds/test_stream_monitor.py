@@ -8,6 +8,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.io.shelf import Shelf
+from accountable_ope.problem import copies
 from streamed_log import FACTS, KERNEL, MDP, asked, planted_rows
 
 ENDLESS = replace(FACTS, terminates=False)
@@ -73,7 +74,14 @@ def test_one_that_does_is_a_little_wider_and_proves_as_much(keep):
     assert little.certificates[0].constraints.steps.others is not None
 
 
-def test_memory_does_not_grow_with_the_rows():
+@pytest.fixture
+def few_windows(monkeypatch):
+    """So that a log of 3,000 rows is a long one: windows of rows are remembered up to a number, which it has reached by then."""
+    monkeypatch.setattr(copies, "MOST", 100)
+    monkeypatch.setattr(copies, "BLOCK", 100)
+
+
+def test_memory_does_not_grow_with_the_rows(few_windows):
     monitor, _ = both("azuma-anytime", keep=500)
     held = []
     tracemalloc.start()
@@ -87,7 +95,7 @@ def test_memory_does_not_grow_with_the_rows():
     assert held[-1] - held[4] < columns, held
 
 
-def test_a_saved_one_goes_on_to_the_same_bits(tmp_path):
+def test_a_saved_one_goes_on_to_the_same_bits(tmp_path, few_windows):
     question, first = asked(ENDLESS), both("certified", 900)[0]
     one, *others = nights()
     first.update(one, "monday")

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import accountable_ope as aope
@@ -48,6 +49,37 @@ def test_the_verdict_is_first_in_text_and_json_and_the_report(folder):
     page = (folder / "page.html").read_text().replace("&#39;", "'")
     assert sentence in page and page.index(sentence) < page.index("<table")
     assert text.returncode == 0
+
+
+def test_a_log_that_is_there_three_times_decides_nothing(folder):
+    """However its rows came twice: in one file, or in files that were written anew."""
+    data, found = aope.load_transitions(folder / "data.parquet"), json.loads(run(folder, "--json").stdout)["intervals"][0]
+    again = data.rows(np.tile(np.arange(len(data)), 3))
+    aope.save_transitions(again, folder / "again.parquet", aope.TabulatedPolicy(np.arange(4.0), TARGET, 2))
+    asked = (*OPTIONS, "--threshold", found["lower"] - 0.1)
+    done = aope_command("bound", "again.parquet", *asked, "--json", cwd=folder)
+    document = json.loads(done.stdout)
+    assert done.returncode == 5 and document["decision"]["judgment"] == "DOUBTED", done.stderr
+    assert document["decision"]["if_the_class_holds"] is None and "5,000 of 7,500 rows are copies" in document["decision"]["text"]
+    assert document["intervals"][0]["status"] == "DOUBTED"
+    assert document["intervals"][0]["doubts_found"][0] | {"text": ""} == {
+        "kind": "copies",
+        "p_value": None,
+        "weak": False,
+        "text": "",
+    }
+    text = aope_command("bound", "again.parquet", *asked, cwd=folder)
+    assert " ".join(text.stdout.split()).startswith("Some 5,000 of 7,500 rows are copies of earlier ones")
+    logs = folder / "logs"
+    logs.mkdir()
+    for number, compression in enumerate(("snappy", "gzip", "zstd")):
+        table = pq.read_table(folder / "data.parquet", columns=["state", "action", "reward", "next_state", "terminated"])
+        pq.write_table(table, logs / f"part-{number}.parquet", compression=compression)
+    read = ("--stream", "--policy", "two_policies:left", *(each for each in OPTIONS if each != "--tabular"), "--features", 5)
+    done = aope_command("bound", "logs", *read, "--norm-bound", 50, "--threshold", 0.1, cwd=folder)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 5 and said.startswith("Some 5,000 of 7,500 rows are copies of earlier ones"), done.stderr
+    assert "No function of the class fits, which may be for that reason alone." in said
 
 
 def test_exit_codes_of_a_threshold(folder):

@@ -41,6 +41,21 @@ def test_a_file_proves_what_the_result_proves(name, tmp_path):
     np.testing.assert_array_equal(again.classes[0].statistic.pair_gram, interval.certificates[0].statistic.pair_gram)
 
 
+def test_a_file_by_itself_says_that_nobody_compared_its_sums(saved):
+    """Sums of rows and tests are what the file says: p-values that were forged are found with the data alone."""
+    told = aope.verify(saved).message
+    assert "the sums of its rows and its tests, which are taken from the certificate and not compared with data" in told
+    assert "`--data LOG` (in Python `data=`) compares them" in told
+    interval = result("certified")
+    assert "not compared" not in interval.verify().message, "the interval has them from the rows"
+    document = json.loads(saved.read_text())
+    for part in document["classes"]:
+        for component in part["specification"]["components"]:
+            component["p_value"] = 0.7
+    saved.write_text(json.dumps(document))
+    assert "not compared with data" in aope.verify(saved).message
+
+
 def test_the_published_schema_is_that_of_the_records():
     assert schema() == derived_schema()
 

@@ -21,7 +21,7 @@ from ..programs.quadratic import Quadratic
 from ..programs.solver import solve
 from ..radii.accounting import DeltaSplit, split_delta, start_radius
 from ..radii.choice import BEFORE_THE_DATA
-from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
+from ..radii.doubts import Doubt, TestedClass, class_doubts, copy_doubts, shown_status, statements
 from ..radii.premises import Asked, value_premises
 from ..radii.registry import Grounds, LossKind, Radius, kernel_evidence, radius_rule
 from ..radii.wild import wild_radius
@@ -75,6 +75,8 @@ class AndersonRubinInterval(Shown, Drawn):
     tests : ClassTests
         Whether the class contains Q: asymptotic tests, made when asked for.
     guarantee : Guarantee
+    copied : int
+        How many rows are copies of earlier ones, where these are too many.
     """
 
     lower: float
@@ -95,6 +97,7 @@ class AndersonRubinInterval(Shown, Drawn):
     features: str
     tests: ClassTests
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
+    copied: int = 0
 
     def __repr__(self) -> str:
         return one_line("AndersonRubinInterval", self.lower, self.upper, self.delta, "anderson-rubin", self.status)
@@ -114,12 +117,13 @@ class AndersonRubinInterval(Shown, Drawn):
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """What speaks against the class or its norm bound; that nothing does is no evidence that it is right."""
-        return class_doubts([self._tested] if self.outcome is not Status.INCONSISTENT else [])
+        tested = [self._tested] if self.outcome is not Status.INCONSISTENT else []
+        return (*copy_doubts(self.copied, self.count), *class_doubts(tested))
 
     @property
     def doubted(self) -> bool:
         """Whether more than a weak sign does."""
-        return self._tested.doubted
+        return self.copied > 0 or self._tested.doubted
 
     @property
     def specification(self) -> SpecificationTest:
@@ -241,6 +245,7 @@ def anderson_rubin_of(evaluation: Evaluation, delta: float, draws: int = 10_000,
         premises=(*premises, limit_premise(system)),
         features=member.name,
         tests=member.tests,
+        copied=problem.data.copies.doubted,
     )
 
 

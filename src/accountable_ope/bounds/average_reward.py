@@ -161,6 +161,7 @@ def bound_average_reward(
                 kernel_chosen=True,
                 coefficient_variance=None,
                 left_out=data.left_out,
+                copied_rows=data.copies.doubted,
             ),
         ),
         premises=average_premises(

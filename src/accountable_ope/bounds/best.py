@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from .decision import Judgment, Ruling
 from .interval import Interval
 
 if TYPE_CHECKING:
-    from .comparison import Comparison
+    from .comparison import Comparison, Difference
 
 ORDER = (Judgment.REFUTED, Judgment.INCONSISTENT, Judgment.DOUBTED, Judgment.UNDECIDED)
 """One policy that is proved to be as good refutes the claim, whatever is open about the others; else the worst pair decides."""
@@ -31,16 +32,23 @@ def better_than_each(found: Comparison, name: str) -> Ruling:
     judgment = _worst([each.judgment for each in pairs])
     by_ends = _worst([_by_ends(each.lower, each.upper) for each in pairs])
     claim = f"value of {name} > that of {' and '.join(others) if len(others) < 3 else 'each other policy'}"
-    gains = ", ".join(
-        f"{ends_text(each.lower, each.upper)} over {other}" for each, other in zip(pairs, others, strict=True)
-    )  # ends that are NaN are those of no interval
-    as_far_as = f"DOUBTED: {claim}. {judgment.value} By the ends of the differences, {gains}: {by_ends.name}."
-    text = f"{judgment.name}: {claim}, as the differences are {gains}. {judgment.value}"
+    gains = ", ".join(f"{_ends(each)} over {other}" for each, other in zip(pairs, others, strict=True))
     worst = [each for each in found.contenders if each.status.name == judgment.name]
     if worst and not any(isinstance(each.answer, Interval) for each in worst):  # no class is what is doubted
-        text = as_far_as = f"{judgment.name}: {claim}. {found.verdict}"
-    named = remark("decision", as_far_as if judgment is Judgment.DOUBTED else text, ("best", name))
-    return Ruling(judgment, claim, found.delta, by_ends, named)
+        text = f"{judgment.name}: {claim}. {found.verdict}"
+    elif judgment is Judgment.DOUBTED and found.of_class_alone:
+        text = f"DOUBTED: {claim}. {judgment.value} By the ends of the differences, {gains}: {by_ends.name}."
+    elif judgment is Judgment.DOUBTED:
+        text = f"DOUBTED: {claim}. {judgment.value} {found.verdict} As they stand, the differences are {gains}."
+    else:
+        text = f"{judgment.name}: {claim}, as the differences are {gains}. {judgment.value}"
+    named = remark("decision", text, ("best", name))
+    unknown = judgment is Judgment.INCONSISTENT or (judgment is Judgment.DOUBTED and not found.of_class_alone)
+    return Ruling(judgment, claim, found.delta, None if unknown else by_ends, named)
+
+
+def _ends(each: Difference) -> str:
+    return "none" if math.isnan(each.lower) else ends_text(each.lower, each.upper)
 
 
 def _worst(judgments: Sequence[Judgment]) -> Judgment:

@@ -210,6 +210,12 @@ class Comparison(Shown, Drawn):
         return better_than_each(self, best)
 
     @property
+    def of_class_alone(self) -> bool:
+        """Whether nothing is doubted but classes: no start states of the logged policy, and no rows."""
+        elsewhere = any(isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders)
+        return not elsewhere and not any(_copied(each) for each in self.contenders)
+
+    @property
     def unbeaten(self) -> tuple[str, ...]:
         """Policies that no other is proved to be better than."""
         beaten = {each.second for each in self.differences if each.judgment is Judgment.SUPPORTED}
@@ -270,6 +276,8 @@ class Comparison(Shown, Drawn):
         best = self.unbeaten
         unclear = {Judgment.DOUBTED, Judgment.INCONSISTENT}
         if any(each.judgment in unclear for each in self.differences):
+            if any(_copied(each) for each in self.contenders):
+                return "Rows of the log are copies of earlier ones: no ranking should rest on them."
             worst = [each for each in self.contenders if each.status in (Status.DOUBTED, Status.INCONSISTENT)]
             doubted = [each.name for each in worst]
             if worst and not any(isinstance(each.answer, Interval) for each in worst):
@@ -292,6 +300,13 @@ def _why(found: Interval | BaselineInterval | LoggedValue) -> str:
     if isinstance(found, BaselineInterval):
         return " ".join(each.text for each in found.doubts)
     return f"Its ends cross, {crossing_clause(found.delta)}."
+
+
+def _copied(contender: Contender) -> bool:
+    """Whether rows of the log stand in it again."""
+    if isinstance(contender.found, LoggedValue):
+        return contender.status is Status.DOUBTED
+    return contender.found.copied > 0
 
 
 def starts_elsewhere(logged: LoggedValue) -> bool:

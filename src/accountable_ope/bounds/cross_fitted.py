@@ -18,6 +18,7 @@ from ..kernels.kernel import Kernel
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import Transitions
+from ..radii.doubts import copy_doubts, statements
 from ..radii.premises import (
     DRAWN_ACTIONS,
     FIXED_SIZE,
@@ -334,7 +335,7 @@ def _limit(groups: _Groups) -> Statement:
 
 
 def _doubts(data: Transitions, groups: _Groups, size: float, share: float, unlogged: float) -> tuple[Statement, ...]:
-    found, known = [], data.number_of_episodes
+    found, known = [*statements(copy_doubts(data.copies.doubted, len(data)))], data.number_of_episodes
     if groups.blocks:
         why = "Episodes are not known" if known is None else f"Only {known} {plural(known, 'episode is', 'episodes are')} known"
         text = f"{why}, so {groups.many} blocks of rows stand for independent parts: what lasts longer than a block is not seen."

@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from ..io.display import confidence, ends_text
 from ..io.shown import Shown
 from ..problem.statements import Statement, Status, range_text, remark
+from ..radii.doubts import DoubtKind
 from ..validation import number
 from .logging_policy import LoggedValue, crossing_clause, logged_value
 from .weighed import answer_of, weighed_value
@@ -47,8 +48,9 @@ class Ruling(Shown):
         In words, such as "value >= 28".
     delta : float
         The probability with which a SUPPORTED or REFUTED is wrong, if the premises hold, is at most this.
-    if_true : Judgment
-        What the ends alone say, the same but where the class is doubted: what would follow if it held Q.
+    if_true : Judgment or None
+        The same, but where the class is doubted what would follow if it held Q. None where something else is doubted (the start
+        states, copies of rows, recorded probabilities) and where there is no interval: then no class would decide it.
     statement : Statement
         Judgment, claim and numbers in one sentence.
 
@@ -68,7 +70,7 @@ class Ruling(Shown):
     judgment: Judgment
     claim: str
     delta: float
-    if_true: Judgment
+    if_true: Judgment | None
     statement: Statement
 
     def __str__(self) -> str:
@@ -93,14 +95,16 @@ def at_least(interval: Interval, threshold: float) -> Ruling:
     else:
         by_ends = Judgment.UNDECIDED
     judgment = _with_doubts(found, by_ends)
+    if_true = _if_class_holds(found, judgment, by_ends)
     # What the declared ranges say by themselves rests on no class.
-    text = _text(judgment, by_ends, f"value >= {wanted:g}", _interval_clause(found), _against(found))
+    why = _against(found) or _why_doubted(found)
+    text = _text(judgment, if_true, f"value >= {wanted:g}", _interval_clause(found), why)
     if not allowed[0] < wanted <= allowed[1]:
-        judgment = by_ends = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
+        judgment = if_true = Judgment.SUPPORTED if wanted <= allowed[0] else Judgment.REFUTED
         known = f"every possible value lies in {range_text(*allowed)}, whatever the data say"
         text = f"{judgment.name}: value >= {wanted:g}, as {known}."
     named = remark("decision", text, ("at_least", wanted), ("lower", found.lower), ("upper", found.upper))
-    return Ruling(judgment, f"value >= {wanted:g}", interval.delta, by_ends, named)
+    return Ruling(judgment, f"value >= {wanted:g}", interval.delta, if_true, named)
 
 
 def better_than_logged(interval: Interval) -> Ruling:
@@ -141,20 +145,20 @@ def compared(interval: Interval | BaselineInterval, logged: LoggedValue, delta: 
         by_ends = Judgment.UNDECIDED
     judgment = _with_doubts(interval, by_ends)
     elsewhere = next((each.text for each in logged.doubts if each.name == "starts"), "")
+    if_true = _if_class_holds(interval, judgment, by_ends)
     if logged.status is Status.INCONSISTENT:
-        judgment = Judgment.INCONSISTENT
-    elif elsewhere and judgment is not Judgment.INCONSISTENT:
-        judgment = Judgment.DOUBTED
+        judgment, if_true = Judgment.INCONSISTENT, None
+    elif (elsewhere or logged.status is Status.DOUBTED) and judgment is not Judgment.INCONSISTENT:
+        judgment, if_true = Judgment.DOUBTED, None
     claim = "value > value of the logged policy"
     each = f"{_interval_clause(interval)}, that of the logged policy is in {ends_text(logged.lower, logged.upper)}"
     if interval.delta < delta:
         each += f", each with {confidence(interval.delta)} confidence and both together with {confidence(delta)}"
-    text = _text(judgment, by_ends, claim, each, _against(interval) or _against(logged))
-    if judgment is Judgment.DOUBTED and elsewhere:
-        text += f" {elsewhere}"
+    why = elsewhere or _against(interval) or _against(logged) or _why_doubted(interval)
+    text = _text(judgment, if_true, claim, each, why)
     ends = (("lower", interval.lower), ("upper", interval.upper))
     named = remark("decision", text, *ends, ("logged_lower", logged.lower), ("logged_upper", logged.upper))
-    return Ruling(judgment, claim, delta, by_ends, named)
+    return Ruling(judgment, claim, delta, if_true, named)
 
 
 def _with_doubts(interval: Interval | BaselineInterval, by_ends: Judgment) -> Judgment:
@@ -182,10 +186,29 @@ def _against(found: Interval | BaselineInterval | LoggedValue) -> str:
     return ""
 
 
-def _text(judgment: Judgment, by_ends: Judgment, claim: str, numbers: str, against: str = "") -> str:
-    """against: what speaks against an interval that rests on no class."""
+def _if_class_holds(interval: Interval | BaselineInterval, judgment: Judgment, by_ends: Judgment) -> Judgment | None:
+    """What the ends say where nothing but the class is doubted; None where they would say nothing if it held Q."""
+    if judgment is Judgment.INCONSISTENT:
+        return None
+    if judgment is Judgment.DOUBTED and (isinstance(interval, BaselineInterval) or interval.copied):
+        return None
+    return by_ends
+
+
+def _why_doubted(interval: Interval | BaselineInterval) -> str:
+    """What is doubted beside the class, in a sentence."""
+    if isinstance(interval, BaselineInterval) or not interval.copied:
+        return ""
+    return next(each.text for each in interval.doubts if each.kind is DoubtKind.COPIES)
+
+
+def _text(judgment: Judgment, if_true: Judgment | None, claim: str, numbers: str, why: str) -> str:
+    """why: what speaks against the interval beside a class."""
+    if judgment is Judgment.INCONSISTENT and why:
+        return f"INCONSISTENT: {claim}. {why}"
+    if judgment is Judgment.DOUBTED and if_true is None:
+        return f"DOUBTED: {claim}. {why or judgment.value} As it stands, {numbers}."
     if judgment is Judgment.DOUBTED:
-        return f"DOUBTED: {claim}. {against or judgment.value} By its ends, {numbers}: {by_ends.name}."
-    if judgment is Judgment.INCONSISTENT and against:
-        return f"INCONSISTENT: {claim}. {against}"
+        assert if_true is not None
+        return f"DOUBTED: {claim}. {judgment.value} By its ends, {numbers}: {if_true.name}."
     return f"{judgment.name}: {claim}, as {numbers}. {judgment.value}"

@@ -153,7 +153,9 @@ class Diagnosis(Shown, Drawn):
             ", for many rows" if found.guarantee is Guarantee.ASYMPTOTIC else ""
         )
         size = outward(0.0, self.unnoticed)[1]
-        if found.doubted:
+        if found.copied:
+            held = "only if no rows were copies of others, which some are: the error may be larger"
+        elif found.doubted:
             held = "only if the class around it holds Q, which is doubted: the error may be larger"
         else:
             held = "if the class around it holds Q"

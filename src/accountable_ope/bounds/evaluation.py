@@ -188,6 +188,7 @@ class Evaluation:
                 row_ranges=problem.row_ranges.sha256 if problem.knowledge.given else None,
                 propensities=problem.propensities,
                 left_out=problem.data.left_out,
+                copied_rows=problem.data.copies.doubted,
             ),
             steps=Asked.of(problem).steps,
         )

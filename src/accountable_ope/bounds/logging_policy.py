@@ -28,7 +28,7 @@ from ..problem.other_starts import OTHER_STARTS, starts_p_value
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import StartStates, Transitions
-from ..radii.doubts import p_text
+from ..radii.doubts import copy_doubts, p_text, shown_status, statements
 from ..radii.premises import Asked, ending_premises
 from ..validation import BoolArray, FloatArray, IntArray, plural, probability_level, row_keys
 from .asymptotic import normalized_ends
@@ -99,10 +99,13 @@ class LoggedValue(Shown, Drawn):
 
     @property
     def status(self) -> Status:
-        """INCONSISTENT where the ends have crossed, VACUOUS where they are those of the possible returns."""
+        """INCONSISTENT where the ends have crossed, VACUOUS where they are those of the possible returns, DOUBTED where rows of
+        the log are copies of others.
+        """
         if self.lower > self.upper:
             return Status.INCONSISTENT
-        return Status.VACUOUS if (self.lower, self.upper) == self.return_range else Status.OK
+        outcome = Status.VACUOUS if (self.lower, self.upper) == self.return_range else Status.OK
+        return shown_status(outcome, doubted=any(each.name == "copies" for each in self.doubts))
 
     @property
     def width(self) -> float:
@@ -166,6 +169,7 @@ def logged_value(
     """
     level = probability_level(delta)
     rows, facts, starts = _declared(data, assumptions, discount, reward_range)
+    copied = statements(copy_doubts(rows.copies.doubted, len(rows)))
     rows = rows.whole_episodes()  # of those that began among rows which chose something, the first steps are missing
     first, lengths, order = _episodes(rows)
     low, high = value_ranges(facts, terminates=may_end(rows, facts)).value
@@ -192,7 +196,7 @@ def logged_value(
         return_range=(low, high),
         count=len(rows),
         premises=_premises(rows, facts, len(lengths), int(cut.sum())),
-        doubts=_doubts(rows, starts, order[first], len(lengths)),
+        doubts=(*copied, *_doubts(rows, starts, order[first], len(lengths))),
     )
 
 

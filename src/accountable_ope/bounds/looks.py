@@ -36,7 +36,9 @@ class Look:
     label : str
         The name of the batch, if it was given one.
     doubted : bool
-        Whether the rows so far speak against the class, or its norm bound.
+        Whether the rows so far speak against the class, or its norm bound, or are copies of others.
+    copied : bool
+        Whether they are copies of others.
     """
 
     count: int
@@ -48,6 +50,7 @@ class Look:
     seconds: float
     label: str = ""
     doubted: bool = False
+    copied: bool = False
 
     def __repr__(self) -> str:
         return f"Look({self.count} rows, {ends_text(self.lower, self.upper)}, {self.status.name})"
@@ -136,6 +139,12 @@ def first_decision(looks: Sequence[Look], threshold: float) -> Decision | None:
         if look.lower >= threshold or look.upper < threshold:
             return Decision(threshold, look.lower >= threshold, number, look)
     return None
+
+
+def look_at(interval: Interval, running: tuple[float, float, Status], seconds: float, label: str) -> Look:
+    """The look that found an interval; running: what it has in common with those before."""
+    now, copied = (interval.lower, interval.upper), interval.copied > 0
+    return Look(interval.count, now, interval.outcome, *running, seconds, label, interval.doubted, copied)
 
 
 def running_ends(before: Look | None, interval: Interval) -> tuple[float, float, Status]:

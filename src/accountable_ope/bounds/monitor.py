@@ -42,7 +42,7 @@ from ..statistics.engines.tiles import PairSums
 from ..statistics.statistic import statistics_from
 from ..validation import FloatArray, probability_level, whole
 from .evaluation import Evaluation
-from .looks import Decision, Look, MonitorReport, first_decision, running_ends
+from .looks import Decision, Look, MonitorReport, first_decision, look_at, running_ends
 from .unfit import check_kernel
 
 PROBES = 32
@@ -165,8 +165,8 @@ class Monitor(Shown, Drawn):
         interval = evaluation.bound(self.radius, self.delta, planned=self.planned)
         before = self._looks[-1] if self._looks else None
         lower, upper, status = running_ends(before, interval)
-        now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
-        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label, interval.doubted)
+        seconds = time.perf_counter() - began
+        look = look_at(interval, (lower, upper, status), seconds, label)
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 
@@ -324,22 +324,30 @@ def read_history(path: str | os.PathLike[str]) -> tuple[Look, ...]:
         raise InvalidFile(f"{os.fspath(path)} is not the state of a monitor ({error}).") from error
 
 
-DOUBT = "doubted"
-"""In the state of a monitor, beside a look whose rows speak against the class."""
+DOUBT, COPIED = "doubted", "copied"
+"""In the state of a monitor, beside a look whose rows speak against the class, or are copies of others."""
 
 
 def words_of(looks: Sequence[Look]) -> NDArray[np.str_]:
     """Status, label and doubt of looks, for a state."""
-    return np.array([(look.status_now.name, look.status.name, look.label, DOUBT if look.doubted else "") for look in looks])
+    said = [f"{DOUBT if look.doubted else ''} {COPIED if look.copied else ''}".strip() for look in looks]
+    return np.array(
+        [(each.status_now.name, each.status.name, each.label, doubt) for each, doubt in zip(looks, said, strict=True)]
+    )
 
 
 def looks_from(arrays: dict[str, Any]) -> tuple[Look, ...]:
     """The looks of a saved state."""
     rows = zip(arrays["looks"].tolist(), arrays["words"].tolist(), strict=True)
     return tuple(
-        Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label, DOUBT in doubt)
+        Look(int(count), (low, high), Status[now], lower, upper, Status[status], seconds, label, *_doubted(doubt))
         for (count, low, high, lower, upper, seconds), (now, status, label, *doubt) in rows  # states of before say no doubt
     )
+
+
+def _doubted(said: Sequence[str]) -> tuple[bool, bool]:
+    words = " ".join(said).split()
+    return DOUBT in words, COPIED in words
 
 
 def refuse_growing(rule: RadiusRule, question: Question, classes: Sequence[FunctionClass]) -> tuple[FeatureMap, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 
@@ -42,7 +43,7 @@ from ..verification.record import (
     StatisticRecord,
     StepsRecord,
 )
-from ..verification.verify import Verification, verify_record
+from ..verification.verify import Verification, sentence, verify_record
 from .class_certificates import ClassCertificates
 from .interval import Interval
 from .observed import observed_steps_hold
@@ -155,8 +156,12 @@ def verify_interval(interval: Interval) -> Verification:
     """Prove the certificate, and compare all that the interval carries with what was derived."""
     try:
         with threadpool_limits(limits=1, user_api="blas"):  # small matrices: threads only get in each other's way
-            verification = verify_record(record_of(interval))
+            record = record_of(interval)
+            verification = verify_record(record)
             wrong = _differences(interval, verification) if verification.valid else []
+            if verification.valid:  # the interval has its sums from the rows
+                said = sentence(record, verification.lower, verification.upper, compared=True)
+                verification = replace(verification, message=said)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of parts that do not fit together
         return Verification(False, f"Not proved: its parts do not fit together ({error}).")
     return Verification(False, f"Not proved: {wrong[0]} is not what follows.") if wrong else verification

@@ -15,7 +15,7 @@ from ..kernels.products import Progress, TileOptions, kernel_product, part_of
 from ..problem.policy import at_start
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, premise, range_text
-from ..radii.doubts import Doubt, TestedClass, class_doubts, shown_status, statements
+from ..radii.doubts import Doubt, TestedClass, class_doubts, copy_doubts, shown_status, statements
 from ..radii.premises import (
     DRAWN_ACTIONS,
     FIXED_SIZE,
@@ -70,6 +70,8 @@ class SandwichInterval(Shown, Drawn):
     tests : ClassTests
         Whether the class contains Q: asymptotic tests, made when asked for.
     guarantee : Guarantee
+    copied : int
+        How many rows are copies of earlier ones, where these are too many.
     """
 
     estimate: float
@@ -88,6 +90,7 @@ class SandwichInterval(Shown, Drawn):
     features: str
     tests: ClassTests
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
+    copied: int = 0
 
     def __repr__(self) -> str:
         return one_line("SandwichInterval", self.lower, self.upper, self.delta, "sandwich", self.status)
@@ -103,12 +106,12 @@ class SandwichInterval(Shown, Drawn):
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """What speaks against the class; that nothing does is no evidence that it is right."""
-        return class_doubts([self._tested])
+        return (*copy_doubts(self.copied, self.count), *class_doubts([self._tested]))
 
     @property
     def doubted(self) -> bool:
         """Whether more than a weak sign does."""
-        return self._tested.doubted
+        return self.copied > 0 or self._tested.doubted
 
     @property
     def specification(self) -> SpecificationTest:
@@ -188,7 +191,9 @@ def sandwich_of(evaluation: Evaluation, delta: float, progress: Progress | None 
         u = system.residuals @ solution.weights
         g = kernel_product(evaluation.kernel, system.points, u, evaluation.options, progress) / count**2
         of_rows = math.sqrt(float(g**2 @ system.residuals_at(solution.theta) ** 2))
-    rows = SandwichRows(problem, evaluation.classes[0], evaluation.kernel, system, evaluation.examiners[0], count)
+    rows = SandwichRows(
+        problem, evaluation.classes[0], evaluation.kernel, system, evaluation.examiners[0], count, problem.data.copies.doubted
+    )
     return sandwich_from(rows, solution, of_rows, delta)
 
 
@@ -199,6 +204,7 @@ class SandwichRows:
     problem:  the question, of those at hand.
     system:   of these.
     examiner: tests the class.
+    copied:   how many of all are copies, where these are too many.
     """
 
     problem: Problem
@@ -207,6 +213,7 @@ class SandwichRows:
     system: BellmanSystem
     examiner: Examiner | None
     count: int
+    copied: int
 
 
 def sandwich_from(rows: SandwichRows, solution: LeastLoss, of_rows: float, delta: float) -> SandwichInterval:
@@ -255,6 +262,7 @@ def sandwich_from(rows: SandwichRows, solution: LeastLoss, of_rows: float, delta
         premises=premises,
         features=repr(rows.function_class),
         tests=ClassTests(rows.examiner),  # its norm bound is not used
+        copied=rows.copied,
     )
 
 

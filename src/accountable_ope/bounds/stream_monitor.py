@@ -21,6 +21,7 @@ from ..io.files import load_arrays, save_arrays
 from ..io.shelf import Shelf
 from ..io.shown import Drawn, Shown
 from ..problem.contradictions import check_data
+from ..problem.copies import CopyFinder
 from ..problem.problem import Problem
 from ..problem.transitions import Transitions
 from ..radii.accounting import split_delta
@@ -34,7 +35,7 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import batch_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
-from .looks import Decision, Look, MonitorReport, first_decision, running_ends
+from .looks import Decision, Look, MonitorReport, first_decision, look_at, running_ends
 from .monitor import joined_rows, looks_from, refuse_growing, words_of
 from .stream_pass import Leverage, box_moments
 from .streamed import refuse_unstreamed
@@ -45,17 +46,22 @@ KEPT = 20_000
 
 WHAT = "the state of a monitor that keeps sums"
 
+COPIES = ("numbers", "last", "prints", "at", "times")
+
 _STORED = ("agreed", "sha256", "looks", "words", "largest", "rewards", "states", "actions", "next_states", "terminated")
 
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """The first rows with their system, the sums over all rows, and the largest sqrt(K) h of those that are gone."""
+    """The first rows with their system, the sums over all rows, the largest sqrt(K) h of those that are gone, and which rows
+    came again.
+    """
 
     head: Transitions
     first: BellmanSystem
     sums: PartialStatistic
     largest: float
+    copies: CopyFinder
 
 
 @checked
@@ -140,8 +146,8 @@ class StreamMonitor(Shown, Drawn):
         interval = streamed_interval([self._streamed(taken)], rule, split, planned=self.planned)
         before = self._looks[-1] if self._looks else None
         lower, upper, status = running_ends(before, interval)
-        now, seconds = (interval.lower, interval.upper), time.perf_counter() - began
-        look = Look(interval.count, now, interval.outcome, lower, upper, status, seconds, label, interval.doubted)
+        seconds = time.perf_counter() - began
+        look = look_at(interval, (lower, upper, status), seconds, label)
         self._taken, self._looks = taken, (*self._looks, look)
         return MonitorReport(interval.count, interval, lower, upper, status, seconds)
 
@@ -168,7 +174,9 @@ class StreamMonitor(Shown, Drawn):
             scale = np.sqrt(asked.kernel.diagonal(rows.points[kept:]))
             # The first rows are complete now, and with them the metric: it never changes again.
             largest = max(largest, float((scale * Leverage.of(first).at(columns)).max()))
-        return _Taken(head, first, sums, largest)
+        copies = CopyFinder() if before is None else before.copies.copy()
+        copies.take(batch)
+        return _Taken(head, first, sums, largest, copies)
 
     def _problem(self, head: Transitions) -> Problem:
         return self.question.question.on(head)
@@ -195,11 +203,16 @@ class StreamMonitor(Shown, Drawn):
             record=DataRecord(sums.count, "", asked.question.starts.sha256),
             examiner=Examiner(asked.kernel, first, len(taken.head) if gone else None),
             no_cut=why_no_cut(problem, asked.function_class, anchored=False, growing=True),
+            copied=taken.copies.found().doubted,
         )
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state as .npz, atomically; its size does not grow with the rows, but for one line per update."""
+        """Write the state as .npz, atomically.
+
+        Its size does not grow with the rows, but for one line per update, and up to six megabytes of windows of rows, by which
+        copies of them are known.
+        """
         if self._taken is None:
             raise InvalidInput("There is nothing to save before the first update.")
         shelf, head = Shelf(), self._taken.head
@@ -207,6 +220,8 @@ class StreamMonitor(Shown, Drawn):
             shelf.put(name, getattr(head, name))
         self._taken.sums.keep(shelf.within("sums"))
         shelf.put("largest", self._taken.largest)
+        for name, array in self._taken.copies.arrays.items():
+            shelf.within("copies").put(name, array)
         shelf.put("looks", np.array([(look.count, *look.now, look.lower, look.upper, look.seconds) for look in self._looks]))
         shelf.put("words", words_of(self._looks))
         shelf.put("agreed", np.array(self._agreed(self._taken.first)))
@@ -255,7 +270,9 @@ class StreamMonitor(Shown, Drawn):
             largest = shelf.number("largest")
             if not 0 <= largest < np.inf:
                 raise ValueError(f"its largest leverage is {largest}")
-            self._taken, self._looks = _Taken(head, first, sums, largest), looks_from(arrays)
+            seen = shelf.within("copies")
+            copies = CopyFinder.of_arrays(*(seen.whole(name, None) for name in COPIES))
+            self._taken, self._looks = _Taken(head, first, sums, largest, copies), looks_from(arrays)
         return agreed
 
     def _agreed(self, first: BellmanSystem) -> list[str]:

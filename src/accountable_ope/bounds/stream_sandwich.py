@@ -19,6 +19,7 @@ from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.kernel import LabeledRank
 from ..kernels.products import Progress, part_of
+from ..problem.copies import CopyFinder
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
 from ..statistics.smoothing import smoothed
@@ -84,7 +85,7 @@ def sandwich_stream(
     log = LogBegun.looked_at(scan, head, question)
     check_class(question.function_class, log.problem)
     with threadpool_limits(limits=1, user_api="blas"):  # two threads share the work, and small products gain nothing by more
-        sums = _summed(scan, log, part_of(progress, 0.0, 0.5))
+        sums, copied = _summed(scan, log, part_of(progress, 0.0, 0.5))
         solution = least_loss_solution(sums.statistic(), log.first.objective)
         spread = _spread(scan, log, sums, solution, part_of(progress, 0.5, 1.0)) if solution.seen else math.inf
     rows = SandwichRows(
@@ -94,15 +95,20 @@ def sandwich_stream(
         system=log.first,
         examiner=Examiner(log.question.kernel, log.first, len(head) if len(head) < scan.rows else None),
         count=scan.rows,
+        copied=copied,
     )
     return sandwich_from(rows, solution, spread, delta)
 
 
-def _summed(scan: TransitionScan, log: LogBegun, progress: Progress | None) -> PartialStatistic:
+def _summed(scan: TransitionScan, log: LogBegun, progress: Progress | None) -> tuple[PartialStatistic, int]:
+    """Sums over all rows, and how many of these are copies, where they are too many."""
+    copies = CopyFinder()
+
     def parts() -> Iterator[PartialStatistic]:
         at = 0
         for batch in scan:
             log.refuse_new_end(scan, at, batch)
+            copies.take(batch)
             yield located_statistic(scan, at, batch, log.question)
             at += len(batch)
 
@@ -112,7 +118,7 @@ def _summed(scan: TransitionScan, log: LogBegun, progress: Progress | None) -> P
         if progress is not None:
             progress(total.count / scan.rows)
     assert total is not None  # a scan has rows
-    return total
+    return total, max(copies.found().doubted, scan.copies.doubted)
 
 
 def _spread(scan: TransitionScan, log: LogBegun, sums: PartialStatistic, solution: LeastLoss, progress: Progress | None) -> float:

@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.products import Progress, part_of
+from ..problem.copies import CopyFinder
 from ..problem.fingerprint import Fingerprint
 from ..problem.logged_starts import Sightings, continuous
 from ..problem.problem import Question
@@ -168,6 +169,7 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
+    copies = CopyFinder()
     kept_in_file = [*passing] if watch is None else [*passing, watch]
     done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), kept_in_file)
     with (
@@ -185,6 +187,7 @@ def pass_over(
                     watch.take(batch, summed[0][0])
                 batch.name_in(name, None if batch.episodes is None else batch.episode_numbers)
                 sightings.add(batch)
+                copies.take(batch)
             if progress is not None:
                 read = kept.rows / scan.rows
                 progress(read if elsewhere is None else 0.5 * (read + elsewhere.look()))
@@ -193,6 +196,7 @@ def pass_over(
                 each.add(total)
     record, tested = DataRecord(scan.rows, name.hexdigest(), starts.sha256), len(head)
     found = [each.done() for each in passing]
+    copied = max(copies.found().doubted, scan.copies.doubted)
     return tuple(
         StreamedRows(
             problem=log.problem,
@@ -205,6 +209,7 @@ def pass_over(
             no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
             anchor=log.anchor,
             chosen=chosen,
+            copied=copied,
         )
         for log, passed in zip(logs, found, strict=True)
     )

@@ -47,6 +47,8 @@ class StreamedRows:
         The estimate at those rows that are at hand.
     chosen : Choice
         When class and kernel were chosen.
+    copied : int
+        How many of all rows are copies of earlier ones, where these are too many.
     """
 
     problem: Problem
@@ -59,6 +61,7 @@ class StreamedRows:
     no_cut: NoCut | None = None
     anchor: QColumns | None = None
     chosen: Choice = BEFORE_THE_DATA
+    copied: int = 0
 
     def ends(self, rule: RadiusRule, delta: float, planned: int) -> ClassEnds:
         """What the class contributes; planned: the number of rows at which it is tightest."""
@@ -94,6 +97,6 @@ def streamed_interval(
     )
     size = rows if planned is None else planned
     setting = evaluation.setting(size, growing=planned is not None)
-    setting = replace(setting, data=first.record)
+    setting = replace(setting, data=first.record, circumstances=replace(setting.circumstances, copied_rows=first.copied))
     ends = [each.ends(rule, split.kernel, size) for each in classes]
     return replace(evaluation.interval(ends, rule, split, setting), count=rows)

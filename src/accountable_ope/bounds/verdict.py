@@ -44,7 +44,7 @@ HARDLY = 0.97
 """An interval of this share of the range of values says next to nothing."""
 WIDE = 0.25
 """An interval of this share of the range of values is wide."""
-SERIOUS = ("overlap", "few-rows")
+SERIOUS = ("overlap", "few-rows", "copies")
 """Doubts with which nobody should bet on a large-sample interval."""
 
 
@@ -112,6 +112,8 @@ def verdict_of(
         case None:
             assert leading is not None
             first, second = _by_probabilities(interval, leading, companions, against_logged)
+        case _ if interval.copied:
+            first, second = _copied(interval), ""
         case Status.INCONSISTENT:
             first, second = _inconsistent(interval, companions)
         case Status.DOUBTED:
@@ -246,12 +248,15 @@ def _by_class(interval: Interval) -> str:
     if interval.outcome is Status.VACUOUS:
         return "nothing"
     low, high = outward(interval.lower, interval.upper)
-    worst = min((each.p_value for each in interval.doubts if not each.weak), default=None)
-    return f"{low} to {high}" if worst is None or not interval.doubted else f"{low} to {high}, doubted ({p_text(worst)})"
+    worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.order, default=None)
+    if worst is None or not interval.doubted:
+        return f"{low} to {high}"
+    return f"{low} to {high}, doubted ({'rows are copies' if worst.p_value is None else p_text(worst.p_value)})"
 
 
 def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
-    worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.p_value)
+    worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.order)
+    assert worst.p_value is not None
     what = "class" if worst.kind is DoubtKind.CLASS else "norm bound"
     low, high = outward(interval.lower, interval.upper)
     crossed, logged = companions.crossed, _logged_clause(companions)
@@ -264,6 +269,19 @@ def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
     rests = "Only if the class contains Q" if worst.kind is DoubtKind.CLASS else "Only if the norm bound holds"
     second = f"{rests}: {_how_sure(interval, lead=False)} between {low} and {high}."
     return first, " ".join(filter(None, (second, _left_out(companions))))
+
+
+def _copied(interval: Interval) -> str:
+    """Nothing of such a log can be told: neither class nor estimate is the better for it."""
+    some = f"Some {interval.copied:,} of {interval.count:,} rows"
+    first = f"{some} are copies of earlier ones, which prove nothing again: take them out."
+    if interval.outcome is Status.INCONSISTENT:
+        return f"{first} No function of the class fits, which may be for that reason alone."
+    if interval.outcome is Status.VACUOUS:
+        return f"{first} They do not bound {_what(interval)} all the same."
+    low, high = outward(interval.lower, interval.upper)
+    sure = _how_sure(interval, lead=False).rstrip(",")
+    return f"{first} Only if all rows were new, {sure}, would {_what(interval)} lie between {low} and {high}."
 
 
 def _vacuous(interval: Interval, companions: Companions) -> tuple[str, str]:
@@ -315,6 +333,8 @@ def _no_logged(companions: Companions) -> str:
     reason = companions.why_missing("no-logged-value")
     if companions.logged is not None and companions.logged.status is not Status.OK:
         reason = "its returns are bounded no better than by the declared rewards"
+        if companions.logged.status is Status.DOUBTED:
+            reason = "rows of its episodes are copies of others"
         if companions.logged.status is Status.INCONSISTENT:
             reason = f"the ends of its interval cross, {crossing_clause(companions.logged.delta)}"
     return f"The logged policy's value is left out: {reason}." if reason else ""

@@ -34,7 +34,7 @@ from ..statistics.examiner import ClassTests, Examiner
 from ..validation import FloatArray
 from ..verification.files import load_record
 from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, RestRecord, StatisticRecord
-from ..verification.verify import Verification, verify_record
+from ..verification.verify import Verification, sentence, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
 from .evaluation import Around, Evaluation, evaluation_from
@@ -114,9 +114,9 @@ def verify(
     wrong = _against_data(record, proved, log, features, kernel, estimate)
     if wrong:
         return Verification(False, f"Not proved: {wrong}.")
-    earlier = record.setting.earlier_rows
+    found, earlier = sentence(record, proved.lower, proved.upper, compared=True), record.setting.earlier_rows
     which = f"the data after the {earlier} rows that chose the class" if earlier else "the data"
-    return replace(proved, message=f"{proved.message} Its sums are those of {which}.")
+    return replace(proved, message=f"{found} Its sums are those of {which}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +158,8 @@ def _against_data(
         return "the start states are others than those of the certificate"
     if data.left_out > record.setting.left_out:
         return "rows of the log were left out, and the certificate does not say so"
+    if data.copies.doubted and not record.setting.copied_rows:
+        return "rows stand in the log again, and the certificate does not say so"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:

@@ -149,7 +149,9 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
     if decision is not None:
         side, unsure = (
             ">=" if decision.at_least else "<",
-            ", if the class contains Q, which is doubted" if looks[-1].doubted else "",
+            (", if all rows were new, and some are copies" if looks[-1].copied else ", if the class contains Q, which is doubted")
+            if looks[-1].doubted
+            else "",
         )
         return f"value {side} {threshold:g}: certain since update {decision.update}, after {decision.look.count:,} rows{unsure}."
     if looks[-1].status is Status.INCONSISTENT:

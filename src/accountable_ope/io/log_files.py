@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
+from ..problem.copies import MATTERS, NO_COPIES, WINDOW, Copies
 from ..validation import describe
 from .column_names import LEFT_OUT
 from .columns import listed
@@ -217,8 +218,11 @@ def _reason(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def copied_files(found: LogFiles) -> tuple[str, ...]:
-    """A remark on files that are byte by byte alike; of most files the size, or the end with its statistics, tells that."""
+def copied_files(found: LogFiles) -> tuple[tuple[str, ...], Copies]:
+    """A remark on files that are byte by byte alike, and how many rows are copies.
+
+    Of most files the size, or the end with its statistics, tells that they are others.
+    """
     files = [file for file in found.files if file.rows]
     for look in (lambda file: file.size, lambda file: _content(found, file, TAIL), lambda file: _content(found, file, None)):
         alike: dict[object, list[LogFile]] = {}
@@ -226,14 +230,20 @@ def copied_files(found: LogFiles) -> tuple[str, ...]:
             alike.setdefault(look(file), []).append(file)
         files = [file for group in alike.values() if len(group) > 1 for file in group]
     if not files:
-        return ()
-    group = next(each for each in alike.values() if len(each) > 1)
-    more = len(files) - sum(len(each) > 1 for each in alike.values()) - 1
+        return (), NO_COPIES
+    groups = [each for each in alike.values() if len(each) > 1]
+    group = groups[0]
+    more = len(files) - len(groups) - 1
     others = f" ({more} more files are copies)" if more else ""
-    return (
+    said = (
         f"{group[1].name} is a copy of {group[0].name}, byte by byte{others}: its rows count twice, as if others had shown the "
         "same again, and an interval of them is too narrow. Take copies out of the log.",
     )
+    rows = sum(file.rows for file in found.files)
+    excess = sum(each[0].rows * len(each) * (len(each) - 1) for each in groups) / rows
+    if max(each[0].rows for each in groups) >= WINDOW:  # so many bytes are the same by mistake, whatever their share
+        excess = max(excess, MATTERS)
+    return said, Copies(sum(each[0].rows * (len(each) - 1) for each in groups), excess)
 
 
 def _content(found: LogFiles, file: LogFile, last: int | None) -> bytes | str:

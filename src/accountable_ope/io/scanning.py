@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
+from ..problem.copies import NO_COPIES, Copies
 from ..problem.transitions import Transitions
 from ..validation import IntArray, whole
 from .coding import NO_WORDS
@@ -59,6 +60,8 @@ class TransitionScan:
         Which columns are read under another name, and which are not used.
     skipped : int
         So many first rows of the files are left out; rows and episodes are counted from the first one after them.
+    copies : Copies
+        Rows of files that are copies of other files, byte by byte.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class TransitionScan:
     columns: FileColumns
     _reading: LogColumns = field(repr=False)
     skipped: int = 0
+    copies: Copies = NO_COPIES
 
     def __repr__(self) -> str:
         return f"TransitionScan({self.name}, {self.rows} rows in {len(self.files)} files, {self.batch_rows} rows at a time)"
@@ -379,5 +383,6 @@ def scan_transitions(
     reading = read_columns(found, (ignore,) if isinstance(ignore, str) else tuple(ignore), columns)
     if not any(file.rows for file in found.files):
         raise InvalidFile(f"{found.name} has no rows.")
-    used = replace(reading.layout.columns, file=found.name, remarks=(*ignored_files(found), *copied_files(found)))
-    return TransitionScan(found.name, found.files, int(batch_rows), used, reading)
+    remarks, copies = copied_files(found)
+    used = replace(reading.layout.columns, file=found.name, remarks=(*ignored_files(found), *remarks))
+    return TransitionScan(found.name, found.files, int(batch_rows), used, reading, copies=copies)

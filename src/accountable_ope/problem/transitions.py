@@ -23,6 +23,7 @@ from ..validation import (
     same_rows,
     vector,
 )
+from .copies import Copies, copies_in
 from .fingerprint import Fingerprint, fingerprint
 from .naming import UNNAMED, Naming, shared_naming
 from .row_columns import (
@@ -147,6 +148,11 @@ class Transitions:
         self.name_in(whole, self.episodes)
         return whole.hexdigest()
 
+    @cached_property
+    def copies(self) -> Copies:
+        """Which rows stand among these again, in long stretches: as where files or queries were put together twice."""
+        return copies_in(self)
+
     def name_in(self, fingerprint: Fingerprint, episodes: IntArray | None) -> None:
         """Add these rows to the name of a log of which they are a part; episodes: counted over that log as they begin."""
         fingerprint.add(
@@ -204,7 +210,7 @@ class Transitions:
         """The same rows with other rewards, such as the same ones in other units."""
         found = copy(self)
         object.__setattr__(found, "rewards", frozen(rewards))
-        for name in ("sha256", "reward_conflict"):
+        for name in ("sha256", "reward_conflict", "copies"):
             found.__dict__.pop(name, None)
         return found
 

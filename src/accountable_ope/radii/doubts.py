@@ -1,4 +1,4 @@
-"""Doubts: what asymptotic tests say against the premise that the class, within its norm bound, contains Q."""
+"""Doubts: what asymptotic tests say against the premise that the class, within its norm bound, contains Q; and copies of rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ LEAST_SHOWN = 1e-12
 
 
 class DoubtKind(Enum):
-    """What is doubted."""
+    """What is doubted: the class, its norm bound, or that every row stands in the log once."""
 
     CLASS = "class"
     NORM = "norm"
+    COPIES = "copies"
 
 
 @checked
@@ -34,9 +35,10 @@ class Doubt:
     Parameters
     ----------
     kind : DoubtKind
-        Whether the class is doubted or the bound on its norm.
-    p_value : float
-        In how many data sets chance alone gives as much, were the premise true, for many rows.
+        Whether the class is doubted, the bound on its norm, or the rows.
+    p_value : float or None
+        In how many data sets chance alone gives as much, were the premise true, for many rows. None of copies: they are found,
+        and no test of chance.
     statement : Statement
         In words.
     weak : bool
@@ -51,7 +53,7 @@ class Doubt:
     """
 
     kind: DoubtKind
-    p_value: float
+    p_value: float | None
     statement: Statement
     weak: bool
 
@@ -61,6 +63,11 @@ class Doubt:
     @property
     def text(self) -> str:
         return self.statement.text
+
+    @property
+    def order(self) -> float:
+        """What says most against the result comes first: copies, then the least p-value."""
+        return -1.0 if self.p_value is None else self.p_value
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,21 @@ def class_doubts(classes: Sequence[TestedClass], misfit: float = 0.0) -> tuple[D
 def all_doubted(classes: Sequence[TestedClass], misfit: float = 0.0) -> bool:
     """Whether the premise is doubted that one of the classes contains Q: so it is where every one of them is."""
     return misfit == 0 and bool(classes) and all(each.doubted for each in classes)
+
+
+def copy_doubts(copied: int, rows: int) -> tuple[Doubt, ...]:
+    """That so many rows of the log stand in it again; nothing where none does.
+
+    Copies of a log prove a class, and an interval, as little as one witness who is heard sixty times.
+    """
+    if not copied:
+        return ()
+    text = (
+        f"Some {copied:,} of {rows:,} rows are copies: in long stretches the log repeats earlier rows, number by number. They "
+        "count as if others had shown the same again, and an interval of them is too narrow, unless the world and the logger "
+        "leave next to nothing to chance. Take copies out of the log."
+    )
+    return (Doubt(DoubtKind.COPIES, None, doubt("copies", text, ("copied", copied), ("rows", rows)), weak=False),)
 
 
 def shown_status(outcome: Status, *, doubted: bool) -> Status:

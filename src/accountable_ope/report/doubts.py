@@ -14,12 +14,17 @@ def doubt_paragraphs(doubts: Sequence[Doubt]) -> list[tuple[str, str]]:
         alike = [other for other in doubts if _said_of(other) == _said_of(each)]
         if any(earlier in alike for earlier in doubts[:number]):
             continue
-        names = [str(other.statement.parameter("class")) for other in alike[1:]]
+        names = [_class(other) for other in alike[1:]]
         more = "" if not names else f" The same test says so of {' and of '.join(names)}."
         found.append(("Weak sign" if each.weak else "Doubt", f"{each}{more}"))
     return found
 
 
+def _class(each: Doubt) -> str:
+    """The class that it is of; none of copies of rows."""
+    return str(dict(each.statement.parameters).get("class", ""))
+
+
 def _said_of(each: Doubt) -> tuple[str, str]:
     """What is said, whichever the class: equal where spans are, as printed."""
-    return each.kind.value, each.text.replace(str(each.statement.parameter("class")), "it")
+    return each.kind.value, each.text.replace(_class(each), "it") if _class(each) else each.text

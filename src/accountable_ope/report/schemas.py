@@ -77,7 +77,9 @@ PARTS: dict[str, Shape] = {
         "doubts_found": many(record({"kind": TEXT, "p_value": END, "weak": FLAG, "text": TEXT})), "remarks": many(TEXT),
         "certificates_check": FLAG, "recipe": maybe(ref("recipe")), "classes": many(ref("class")),
     }),
-    "decision": record({"claim": TEXT, "judgment": JUDGMENT, "if_the_class_holds": JUDGMENT, "delta": SHARE, "text": TEXT}),
+    "decision": record({
+        "claim": TEXT, "judgment": JUDGMENT, "if_the_class_holds": maybe(JUDGMENT), "delta": SHARE, "text": TEXT,
+    }),
     "verdict": record({
         "sentence": TEXT, "second_line": TEXT, "decision": maybe(ref("decision")), "advice": TEXT, "rows_wanted": maybe(TEXT),
         "parts": many(free({"name": TEXT, "text": TEXT})),

@@ -28,7 +28,7 @@ def ruling_document(ruling: Ruling) -> Document:
     return {
         "claim": ruling.claim,
         "judgment": ruling.judgment.name,
-        "if_the_class_holds": ruling.if_true.name,
+        "if_the_class_holds": None if ruling.if_true is None else ruling.if_true.name,
         "delta": ruling.delta,
         "text": ruling.statement.text,
     }

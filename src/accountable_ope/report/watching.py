@@ -43,10 +43,10 @@ def monitor_sentence(monitor: Watched) -> str:
     if not monitor.history:
         return "The monitor has seen no rows yet."
     last = monitor.history[-1]
-    return running_sentence(last.lower, last.upper, last.status, monitor.delta, doubted=last.doubted)
+    return running_sentence(last.lower, last.upper, last.status, monitor.delta, doubted=last.doubted, copied=last.copied)
 
 
-def running_sentence(lower: float, upper: float, status: Status, delta: float, *, doubted: bool) -> str:
+def running_sentence(lower: float, upper: float, status: Status, delta: float, *, doubted: bool, copied: bool) -> str:
     """What the looks of all times have in common."""
     if status is Status.INCONSISTENT:
         return "No function of the class fits the looks of all times together, so that there is no interval."
@@ -54,6 +54,10 @@ def running_sentence(lower: float, upper: float, status: Status, delta: float, *
         return "These data and assumptions do not bound the new policy's value yet."
     low, high = outward(lower, upper)
     sure = f"{confidence(delta)} confidence, at all times together,"
+    if copied:
+        return (
+            f"Rows are copies of others; only if all were new, with {sure} the new policy's value lies between {low} and {high}."
+        )
     if doubted:
         return f"The class is doubted; only if it contains Q, with {sure} the new policy's value lies between {low} and {high}."
     return f"With {sure} the new policy's value lies between {low} and {high}."
@@ -79,7 +83,8 @@ def monitor_document(monitor: Watched, report: MonitorReport | None = None, thre
 
 def update_document(report: MonitorReport) -> Document:
     """What one update says."""
-    sentence = running_sentence(report.lower, report.upper, report.status, report.delta, doubted=report.interval.doubted)
+    doubted, copied = report.interval.doubted, report.interval.copied > 0
+    sentence = running_sentence(report.lower, report.upper, report.status, report.delta, doubted=doubted, copied=copied)
     return {
         "verdict": {"sentence": sentence},
         "rows": report.count,

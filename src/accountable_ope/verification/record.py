@@ -62,6 +62,7 @@ class Circumstances:
     coefficient_variance: of a whole RKHS through random features, else null.
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
+    copied_rows:     how many rows are copies of earlier ones, where these are too many.
     left_out:        how many last rows of episodes were left out, since the log does not hold their next states.
     """
 
@@ -80,6 +81,7 @@ class Circumstances:
     estimate_before: bool = False
     points_before: bool = True
     left_out: int = 0
+    copied_rows: int = 0
 
 
 @dataclass(frozen=True, eq=False)

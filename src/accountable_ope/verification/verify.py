@@ -18,7 +18,7 @@ from ..io.shown import Drawn, Shown
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.choice import Choice
-from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, shown_status
+from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, copy_doubts, shown_status
 from ..radii.no_cut import NoCut
 from ..radii.premises import Asked, average_premises, cut_remarks, features_premise, value_premises
 from ..radii.registry import radius_rule
@@ -147,11 +147,12 @@ def _proved(record: Record) -> Verification:
     premises = _premises(record, classes, ranges)
     require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
     tested, misfit = _tested(record, proofs), 0.0 if record.average is not None else record.assumptions.misfit
-    doubts = class_doubts(tested, misfit)
+    copied = copy_doubts(record.setting.copied_rows, record.data.rows)
+    doubts = (*copied, *class_doubts(tested, misfit))
     require(_told(record.doubts) == _told([each.statement for each in doubts]), "the doubts are not those that there are")
     require(_told(record.remarks) == _told(_remarks(classes)), "the remarks are not those that there are")
     proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
-    return _check_result(record, (lower, upper), proved, doubted=all_doubted(tested, misfit))
+    return _check_result(record, (lower, upper), proved, doubted=bool(copied) or all_doubted(tested, misfit))
 
 
 def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, str]]:
@@ -213,24 +214,33 @@ def _check_result(record: Record, unclipped: tuple[float, float], proved: Verifi
         "the reported ends are not those that were proved",
     )
     same(result.status, shown_status(expected[2], doubted=doubted).name, "the status")
-    return replace(proved, message=_sentence(record, lower, upper), lower=lower, upper=upper)
+    return replace(proved, message=sentence(record, lower, upper, compared=False), lower=lower, upper=upper)
 
 
-def _sentence(record: Record, lower: float, upper: float) -> str:
+UNCOMPARED = (
+    ", and if the sums of its rows and its tests, which are taken from the certificate and not compared with data, are those of "
+    "the log: `--data LOG` (in Python `data=`) compares them"
+)
+"""What a certificate by itself does not show."""
+
+
+def sentence(record: Record, lower: float, upper: float, *, compared: bool) -> str:
+    """What is proved, and what it rests on; compared: whether the sums are known to be those of the data."""
     what = record.estimand[0].lower() + record.estimand[1:]
     sure = f"with probability {1 - record.delta.total:.12g}"
     rests = f"if its {len(record.premises)} premises hold"
     if record.radius.guarantee == Guarantee.ASYMPTOTIC.name:
         sure = f"with a probability that tends to {1 - record.delta.total:.12g} as rows grow"
+    also = "" if compared else UNCOMPARED
     match record.result.status:
         case "INCONSISTENT":
-            return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}."
+            return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}{also}."
         case "VACUOUS":
             return f"Proved, though it says nothing: the {what} lies in the range {range_text(lower, upper)} of all values."
         case "DOUBTED":
-            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}, one of which is doubted."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}, one of which is doubted{also}."
         case _:
-            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}."
+            return f"Proved: the {what} lies in {range_text(lower, upper)} {sure}, {rests}{also}."
 
 
 def _check_delta(delta: DeltaRecord, *, start_is_exact: bool, features: bool) -> None:
