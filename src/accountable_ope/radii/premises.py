@@ -16,7 +16,9 @@ from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
 
 ORDER = premise(
-    "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
+    "order",
+    "Rows are in the order of generation; state and action hold all that matters for what comes next: given the past, (r, s') "
+    "follows the same law at (s, a), whoever chose a.",
 )
 FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking at the rows.")
 SAMPLED_STARTS = premise(
