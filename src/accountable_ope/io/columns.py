@@ -58,7 +58,8 @@ class FileColumns:
         """What a reader of the result must know."""
         for meaning in dict.fromkeys(meaning for _, meaning in self.aliases):
             names = [name for name, other in self.aliases if other == meaning]
-            yield f"{plural(len(names), 'Column', 'Columns')} {listed(names)} read as {meaning} ({self.file})."
+            order = ", in this order" if meaning == "state" and len(names) > 1 else ""
+            yield f"{plural(len(names), 'Column', 'Columns')} {listed(names)} read as {meaning}{order} ({self.file})."
         if self.unused:
             yield f"Columns not used: {listed(self.unused)} ({self.file})."
         yield from self.remarks
@@ -148,7 +149,10 @@ def layout(
                 numbered[base] = _in_order(file, stem, parts_found)
     read = {*single.values(), *(name for parts in numbered.values() for name in parts)}
     meant = {name: base for base, parts in named.items() for name in parts}
+    places = {name: k for parts in numbered.values() for k, name in enumerate(parts)}  # as a policy function sees them
     readings = [(name, meant.get(name) or _renamed(name, meanings)) for name in kept if name in read]
+    first = {base: k for k, (_, base) in reversed(list(enumerate(readings)))}
+    readings.sort(key=lambda each: (first[each[1]], places.get(each[0], 0)))
     aliases = tuple((name, base) for name, base in readings if base != name)
     unused = tuple(dict.fromkeys(name for name in kept if name not in read))
     ignored = tuple(dict.fromkeys(name for name in names if name in ignore))
