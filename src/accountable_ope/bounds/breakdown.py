@@ -40,7 +40,7 @@ WORTH = 0.01
 
 BELIEVED = {
     "norm-bound": (
-        "--norm-bound, `Assumptions(norm_bound=...)`",
+        "--norm-bound, or a smaller --within where the class was chosen; `Assumptions(norm_bound=...)`",
         "earlier logs or a similar question showed how wild Q is; these rows cannot",
     ),
     "reward-noise": (
@@ -170,7 +170,7 @@ class Breakdown(Shown, Drawn):
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """In words: the cost of start states, what helps and when to believe it, what does not, rows, where other methods stand."""
+        """In words: the cost of start states, what helps and when to believe it, what does not, rows, and other methods."""
         found = []
         ways = [TAKEN_AWAY[each.name] for each in self.helpful_parts if each.name in TAKEN_AWAY]
         if ways:

@@ -117,7 +117,9 @@ def _refuse_other_starts(problem: Problem, first: IntArray) -> None:
         known = row_keys(starts.states[starts.weights > 0])
         elsewhere = int((~np.isin(row_keys(begins), known)).sum())
         if elsewhere:
-            raise InvalidInput(f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have. {SAMPLE}")
+            raise InvalidInput(
+                f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have. {SAMPLE}"
+            )
     p_value = starts_p_value(begins, starts)
     if p_value < OTHER_STARTS:
         raise InvalidInput(f"The steps of the log begin at other frequencies than the start states ({p_text(p_value)}).")

@@ -284,7 +284,8 @@ def class_premises(
     classes = " or ".join(part.features for part in parts)
     near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
     text = f"{what} {near} the class of {classes}, {chosen.words(for_kernel=False)}."
-    premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
+    columns = sum(part.dimension for part in parts)
+    premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit), ("columns", columns))]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
         if part.note == VALUE_NORM:

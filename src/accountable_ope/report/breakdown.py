@@ -22,7 +22,11 @@ class BreakdownTable:
 def breakdown_tables(breakdown: Breakdown) -> Iterator[BreakdownTable]:
     """What the width is made of, then what would narrow it; what is no help stands in no table."""
     for title, what, rows in (
-        (f"What the width {breakdown.width:.4g} is made of (each taken away alone; they overlap)", "without", breakdown.helpful_parts),
+        (
+            f"What the width {breakdown.width:.4g} is made of (each taken away alone; they overlap)",
+            "without",
+            breakdown.helpful_parts,
+        ),
         ("What would narrow it, if it were true", "declared", breakdown.helpful_remedies),
     ):
         if rows:
