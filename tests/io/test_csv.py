@@ -60,6 +60,18 @@ def test_next_states_are_those_of_the_following_row_of_the_episode(tmp_path: Pat
     assert "Columns dose, age read as state, in this order (" in " ".join(turned.columns.sentences())
 
 
+def test_what_counts_the_steps_may_be_in_the_state_too(tmp_path: Path) -> None:
+    lines = ["p,hour,age,action,reward,terminated", "a,0,60,1,0,no", "a,1,61,0,0,no", "a,2,62,1,1,yes"]
+    names = {"state": ["hour", "age"], "step": "hour", "episode": "p"}
+    file = read_transition_file(write(tmp_path, *lines), columns=names)
+    assert file.data.states.tolist() == [[0, 60], [1, 61], [2, 62]]
+    said = " ".join(file.columns.sentences())
+    assert "Column hour read as step" in said and "Columns hour, age read as state, in this order" in said
+    del lines[2]
+    with pytest.raises(aope.InvalidFile, match="without gaps"):
+        read_transition_file(write(tmp_path, *lines), columns=names)
+
+
 @given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=30), data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_the_following_row_is_what_a_loop_finds(labels: list[int], data: st.DataObject) -> None:

@@ -172,9 +172,6 @@ class Breakdown(Shown, Drawn):
     def statements(self) -> tuple[Statement, ...]:
         """In words: the cost of start states, what helps and when to believe it, what does not, rows, and other methods."""
         found = []
-        ways = [TAKEN_AWAY[each.name] for each in self.helpful_parts if each.name in TAKEN_AWAY]
-        if ways:
-            found.append(remark("taken-away", f"In fact these parts become smaller: {'; '.join(ways)}."))
         starts = next((each for each in self.parts if each.name == "start-states"), None)
         if starts is not None and self._helps(starts):
             ends = ends_text(starts.lower, starts.upper)
@@ -183,6 +180,9 @@ class Breakdown(Shown, Drawn):
                 f"were their distribution known and fixed before the data, the interval would be {ends}."
             )
             found.append(remark("start-states", text, ("saved", starts.saved), ("start_error", self.start_error)))
+        ways = [TAKEN_AWAY[each.name] for each in self.helpful_parts if each.name in TAKEN_AWAY]
+        if ways:
+            found.append(remark("taken-away", f"What makes these parts smaller in fact: {'; '.join(ways)}."))
         for each in self.helpful_remedies:
             ends = ends_text(each.lower, each.upper)
             text = f"{each.text}: {ends}, a width of {each.width:.3g} in the place of {self.width:.3g}, if it is true."

@@ -62,7 +62,7 @@ class ArrowSource:
 
     def read(self, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
         """Some columns."""
-        return self.table.select(list(columns)) if columns else self.table
+        return self.table.select(list(dict.fromkeys(columns))) if columns else self.table
 
     def row(self, index: int) -> str:
         """Its number."""
@@ -81,7 +81,7 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.name) as file:
-            return file.read(list(columns))
+            return file.read(list(dict.fromkeys(columns)))
 
     def row(self, index: int) -> str:
         """Its number."""
@@ -103,6 +103,7 @@ class CsvSource:
 
         if not columns:
             columns = self.names[:1]
+        columns = list(dict.fromkeys(columns))  # the steps of an episode may be a part of the state, too
         bad: list[arrow_csv.InvalidRow] = []
 
         def note(row: arrow_csv.InvalidRow) -> str:
