@@ -376,7 +376,7 @@ def average_premises(
         found.append(premise("value-span", text, ("span", declared.value_span)))
     names = " or ".join(part.features for part in parts)
     text = f"Q plus some constant lies in the class of {names}, chosen without looking at these data."
-    found.append(premise("class", text, ("class", names)))
+    found.append(premise("class", text, ("class", names), ("columns", sum(part.dimension for part in parts))))
     if declared.norm_bound is not None:
         text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
         found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))

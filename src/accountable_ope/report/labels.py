@@ -31,8 +31,9 @@ def premise_text(premise: Statement, names: Sequence[str] = ()) -> str:
 
 def _short_class(premise: Statement) -> str:
     """A long recipe by its kinds and the number of its coefficients; certificate and JSON hold all of it."""
-    recipe, columns = str(premise.parameter("class")), premise.parameter("columns")
-    if len(recipe) <= LONGEST_CLASS:
+    known = dict(premise.parameters)
+    recipe, columns = str(known.get("class", "")), known.get("columns")
+    if len(recipe) <= LONGEST_CLASS or columns is None:
         return premise.text
     kinds = dict.fromkeys(each for each in re.findall(r"([A-Z]\w+)\(", recipe) if each not in WRAPPERS)
     short = f"{' + '.join(kinds)} ({columns} coefficients; `--json` has the whole recipe)"
