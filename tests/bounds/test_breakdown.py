@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.breakdown import WithoutNoise, WithoutRange
+from accountable_ope.bounds.breakdown import BELIEVED, Altered, Breakdown, WithoutNoise, WithoutRange
 from accountable_ope.bounds.rebound import Rebound
 from accountable_ope.environments import PlantedMDP
 from accountable_ope.programs.envelope import Steps
 from accountable_ope.radii.envelope import rate_mixture
+from accountable_ope.report.breakdown import breakdown_tables
 
 MDP = PlantedMDP(seed=3, features=4, discount=0.7)
 KERNEL = aope.Gaussian(1.0)
@@ -69,6 +70,24 @@ def test_the_best_remedies_are_the_narrowest_that_the_data_do_not_refute(found):
     tight = bound(MDP.starts, replace(FACTS, misfit=0.0, norm_bound=1.02 * MDP.norm)).breakdown(rows=False)
     halved = named(tight.remedies, "norm-bound")
     assert halved not in tight.best or halved.status is aope.Status.OK
+
+
+def test_what_does_not_help_is_in_no_table_and_is_named_in_one_line():
+    def altered(name, text, lower, upper, status=aope.Status.OK):
+        return Altered(name, text, lower, upper, status, 1.0 - (upper - lower))
+
+    nan = float("nan")
+    parts = (altered("range", "range", 0.2, 0.9), altered("noise", "noise", nan, nan, aope.Status.INCONSISTENT))
+    wider = altered("one-step-range", "A one-step range of 2", 0.0, 1.0001)
+    empty = altered("value-range", "A value range of [0, 0.5]", 0.0, 0.5, aope.Status.VACUOUS)
+    helps = altered("reward-noise", "Rewards that are a function of (s, a)", 0.0, 0.9)
+    found = Breakdown(0.0, 1.0, parts, (helps, wider, empty), 0.0)
+    assert [len(each.rows) for each in breakdown_tables(found)] == [1, 1]
+    said = {each.name: each.text for each in found.statements}
+    assert said["no-help"].endswith(": noise; a one-step range of 2; a value range of [0, 0.5].")
+    assert "--deterministic-reward" in said["reward-noise"] and "one-step-range" not in said
+    assert "range by more rows" in said["taken-away"] and "noise" not in said["taken-away"]
+    assert set(BELIEVED) >= {each.name for each in found.remedies}
 
 
 def test_without_range_and_without_noise_lie_below_the_envelope():

@@ -13,7 +13,7 @@ import pytest
 
 import accountable_ope as aope
 from accountable_ope.problem.never_logged import rows_wanted, unlogged
-from accountable_ope.radii.premises import state_box_premise
+from accountable_ope.radii.premises import ClassWords, class_premises, state_box_premise
 from accountable_ope.report.labels import premise_text
 from command import aope_command
 
@@ -224,3 +224,17 @@ def test_a_box_of_states_is_told_with_the_names_of_its_columns() -> None:
         "Every state lies in the declared box: severity in [0, 4], fever in [0, 1]."
     )
     assert premise_text(told) == premise_text(told, ("severity",)) == told.text
+
+
+def test_a_long_recipe_of_a_class_is_printed_by_its_kinds() -> None:
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
+    recipe = (
+        "WhitenedFeatures(JoinedFeatures(NeuralFeatures(4 -> 64 -> 40, intercept=True) + TreeValues(20 trees), intercept=True))"
+    )
+    told = class_premises(facts, [ClassWords(recipe, 1.0, "", 42)], "Q")[0]
+    assert premise_text(told) == (
+        "Q lies in the class of NeuralFeatures + TreeValues (42 coefficients; `--json` has the whole recipe), chosen without "
+        "looking at these data."
+    )
+    plain = class_premises(facts, [ClassWords("RandomFourier(dimension=3)", 1.0, "", 4)], "Q")[0]
+    assert premise_text(plain) == plain.text

@@ -44,7 +44,10 @@ def one_line(text):
     [
         (WITH_STARTS, r"The cut has (fitted|bounded) weights, chosen on the first \d+ rows"),
         ((*WITH_STARTS, "--propensities"), r"The cut has (.*) weights( of the recorded propensities)?, chosen on the first"),
-        (OF_THE_LOG, "There is no cut, which would make the interval narrower: the start states come from the log itself"),
+        (
+            OF_THE_LOG,
+            "There is no cut, a second bound by weighted rows that makes an interval narrower: the start states come from",
+        ),
         ((*OF_THE_LOG, "--propensities"), "the start states come from the log itself"),
     ],
     ids=["weights", "propensities", "no cut", "no cut for propensities"],

@@ -54,7 +54,22 @@ def test_next_states_are_those_of_the_following_row_of_the_episode(tmp_path: Pat
     # What the policy does at a next state stands in the following row, also where that row is dropped.
     assert file.at_next is not None and file.at_next[:3, 1].tolist() == [0, 1, 0]
     assert any("1 row dropped, the last of an episode that goes on" in each for each in file.columns.sentences())
-    assert "Columns age, dose read as state" in " ".join(file.columns.sentences())
+    assert "Columns age, dose read as state, in this order (" in " ".join(file.columns.sentences())
+    turned = read_transition_file(write(tmp_path, *LINES), columns=NAMES | {"state": ["dose", "age"]})
+    assert turned.data.states[0].tolist() == [0.5, 60] and turned.columns.states == ("dose", "age")
+    assert "Columns dose, age read as state, in this order (" in " ".join(turned.columns.sentences())
+
+
+def test_what_counts_the_steps_may_be_in_the_state_too(tmp_path: Path) -> None:
+    lines = ["p,hour,age,action,reward,terminated", "a,0,60,1,0,no", "a,1,61,0,0,no", "a,2,62,1,1,yes"]
+    names = {"state": ["hour", "age"], "step": "hour", "episode": "p"}
+    file = read_transition_file(write(tmp_path, *lines), columns=names)
+    assert file.data.states.tolist() == [[0, 60], [1, 61], [2, 62]]
+    said = " ".join(file.columns.sentences())
+    assert "Column hour read as step" in said and "Columns hour, age read as state, in this order" in said
+    del lines[2]
+    with pytest.raises(aope.InvalidFile, match="without gaps"):
+        read_transition_file(write(tmp_path, *lines), columns=names)
 
 
 @given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=30), data=st.data())

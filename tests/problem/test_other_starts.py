@@ -64,3 +64,20 @@ def test_a_policy_is_not_better_than_itself_from_better_starts() -> None:
     assert "from other starts" in compared.verdict
     alike = aope.Problem(data, data.first_states(), coin, facts)
     assert aope.bound_value(alike, features=table, kernel=aope.Tabular()).better_than_logged().judgment.name == "UNDECIDED"
+
+
+def test_the_column_that_differs_most_is_named_and_a_sample_may_be_declared() -> None:
+    rng, n = np.random.default_rng(0), 400
+    states = np.column_stack([rng.normal(size=n), rng.normal(1.0, 1.0, n)])
+    rows = aope.Transitions(states, np.zeros(n, int), rng.uniform(size=n), states, np.ones(n, bool), np.arange(n))
+    data = rows.named(aope.Naming(states=["age", "lactate"]))
+    stay = aope.DiscretePolicy(lambda at: np.ones((len(at), 1)), actions=1)
+    facts = aope.Assumptions(discount=0.0, reward_range=(0, 1))
+
+    def doubts(starts: aope.StartStates) -> str:
+        return " ".join(map(str, aope.logged_value(aope.Problem(data, starts, stay, facts)).doubts))
+
+    others = rng.normal(size=(n, 2))
+    assert "column lactate differs most" in doubts(aope.StartStates(others, exact=False))
+    assert "400 of 400 episodes begin in states" in doubts(aope.StartStates(others))
+    assert "`--sampled-starts`" in doubts(aope.StartStates(others))

@@ -22,7 +22,11 @@ from .linear_system import LinearSystem, solved
 
 CLASS = premise("class", "Q lies in the class of the features, chosen without looking at these data.")
 LIMIT = premise("limit", "Asymptotic: rows are many and cover what the target policy does. Nothing is guaranteed.")
-ORDER = premise("order", "Given the past, (r, s') follows the same law at (s, a), whoever chose a.")
+ORDER = premise(
+    "order",
+    "State and action hold all that matters for what comes next: given the past, (r, s') follows the same law at (s, a), whoever "
+    "chose a.",
+)
 
 
 def lstdq_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:

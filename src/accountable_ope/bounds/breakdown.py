@@ -36,7 +36,41 @@ BEST = 2
 """So many remedies are named."""
 
 WORTH = 0.01
-"""A remedy that saves less than this share of the width is not named."""
+"""What saves less than this share of the width is no help, and is only counted among what was tried."""
+
+BELIEVED = {
+    "norm-bound": (
+        "--norm-bound, or a smaller --within where the class was chosen; `Assumptions(norm_bound=...)`",
+        "earlier logs or a similar question showed how wild Q is; these rows cannot",
+    ),
+    "reward-noise": (
+        "--deterministic-reward, `Assumptions(reward_noise=False)`",
+        "the reward is computed from the columns of state and action by a known formula",
+    ),
+    "one-step-range": (
+        "--one-step-range, `Assumptions(one_step_range=...)`",
+        "no single step can change the prospects by more, not even by an accident that was never logged",
+    ),
+    "value-range": (
+        "--value-range, `Assumptions(value_range=...)`",
+        "no state can be worth more or less under the new policy, for a reason that is not these rows",
+    ),
+    "fixed-starts": (
+        "--starts FILE, `StartStates(...)`",
+        "it was known before the data with which frequencies the new policy will start where",
+    ),
+}
+"""Of every declaration the option and the argument, and when one may believe it."""
+
+TAKEN_AWAY = {
+    "start-states": "start states by a file of where the new policy will start, if that was known before the data",
+    "noise": "noise by more rows alone",
+    "range": "range by more rows, or by a one-step range if no accident can move more",
+    "norm": "the norm ball by a smaller --norm-bound, if earlier logs support it",
+    "misfit": "the misfit by a smaller --misfit, if the class is as near to Q as that",
+    "misfit-norm": "what features miss by a smaller --misfit-norm, if they miss as little as that",
+}
+"""Of every part what makes it smaller in fact."""
 
 OTHER_METHODS = remark("other-methods", "Which method suits which log, by measurement: docs/arena.md.")
 """The last line of an explanation."""
@@ -113,24 +147,53 @@ class Breakdown(Shown, Drawn):
     @property
     def best(self) -> tuple[Altered, ...]:
         """The two remedies that narrow it most, of those that leave something to the data and are not refuted by them."""
-        return tuple(each for each in self.remedies if each.saved > WORTH * self.width and each.status is Status.OK)[:BEST]
+        return self.helpful_remedies[:BEST]
+
+    @property
+    def helpful_parts(self) -> tuple[Altered, ...]:
+        """What the width is made of, where it is more than a hundredth of the width."""
+        return tuple(each for each in self.parts if self._helps(each))
+
+    @property
+    def helpful_remedies(self) -> tuple[Altered, ...]:
+        """Declarations that narrow it by more than a hundredth, leave something to the data and are not refuted by them."""
+        return tuple(each for each in self.remedies if self._helps(each) and each.status is Status.OK)
+
+    @property
+    def no_help(self) -> tuple[Altered, ...]:
+        """What else was tried."""
+        helpful = (*self.helpful_parts, *self.helpful_remedies)
+        return tuple(each for each in (*self.parts, *self.remedies) if each not in helpful)
+
+    def _helps(self, each: Altered) -> bool:
+        return each.saved > WORTH * self.width  # not where nothing fits, NaN
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """In words: the cost of start states, the best remedies, the number of rows, where other methods stand."""
+        """In words: the cost of start states, what helps and when to believe it, what does not, rows, and other methods."""
         found = []
         starts = next((each for each in self.parts if each.name == "start-states"), None)
-        if starts is not None and starts.saved > 0:
+        if starts is not None and self._helps(starts):
             ends = ends_text(starts.lower, starts.upper)
             text = (
                 f"Start states that are a sample, or come from the log, cost {starts.saved:.3g} of the width {self.width:.3g}: "
                 f"were their distribution known and fixed before the data, the interval would be {ends}."
             )
             found.append(remark("start-states", text, ("saved", starts.saved), ("start_error", self.start_error)))
-        for each in self.best:
+        ways = [TAKEN_AWAY[each.name] for each in self.helpful_parts if each.name in TAKEN_AWAY]
+        if ways:
+            found.append(remark("taken-away", f"What makes these parts smaller in fact: {'; '.join(ways)}."))
+        for each in self.helpful_remedies:
             ends = ends_text(each.lower, each.upper)
             text = f"{each.text}: {ends}, a width of {each.width:.3g} in the place of {self.width:.3g}, if it is true."
+            if each.name in BELIEVED:
+                how, when = BELIEVED[each.name]
+                text += f" Declare it ({how}) only if {when}."
             found.append(advice(each.name, text, ("width", each.width), ("saved", each.saved)))
+        if self.no_help:
+            tried = "; ".join(dict.fromkeys(_uncapitalized(each.text) for each in self.no_help))
+            text = f"Tried, and no help (narrower by less than 1%, refuted by the data, or the data add nothing to it): {tried}."
+            found.append(remark("no-help", text, ("tried", len(self.no_help))))
         if self.rows is not None:
             about = "" if self.rows.rows is None else f"about {_rounded(self.rows.rows):,} rows. "
             text = f"Half of the width, {self.rows.width:.3g}: {about}{self.rows.outcome.value}"
@@ -278,6 +341,11 @@ def _rows(interval: Interval, again: Rebound) -> RowsNeeded | None:
         return extrapolated_rows(again.evaluation, first, interval.width / 2, PREFIXES)
     except InvalidInput:  # columns that cannot be cut, or a class around an estimate
         return None
+
+
+def _uncapitalized(text: str) -> str:
+    """To stand within a sentence."""
+    return text[:1].lower() + text[1:]
 
 
 def _rounded(rows: int) -> int:

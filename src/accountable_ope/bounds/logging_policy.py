@@ -24,7 +24,7 @@ from ..io.shown import Drawn, Shown
 from ..problem.assumptions import Assumptions, Range, value_ranges
 from ..problem.average_reward import AverageReward
 from ..problem.contradictions import check_data, may_end
-from ..problem.other_starts import OTHER_STARTS, starts_p_value
+from ..problem.other_starts import OTHER_STARTS, SAMPLE, column_distances, starts_p_value
 from ..problem.problem import Problem
 from ..problem.statements import Guarantee, Statement, Status, doubt, premise, range_text
 from ..problem.transitions import StartStates, Transitions
@@ -322,18 +322,24 @@ def _doubts(data: Transitions, starts: StartStates | None, begins: IntArray, epi
         if elsewhere:
             text = (
                 f"{elsewhere} of {episodes} episodes begin in states that the start distribution of the problem does not have: "
-                "the value of the logging policy is that from other starts."
+                f"the value of the logging policy is that from other starts. {SAMPLE}"
             )
             found.append(doubt("starts", text, ("elsewhere", elsewhere)))
     if starts is not None and not found:
         p_value = starts_p_value(data.states[begins], starts)
         if p_value < OTHER_STARTS:
             text = (
-                f"The first states of {episodes} episodes are no draws of the start states of the problem ({p_text(p_value)}): "
-                "the value of the logging policy is that from other starts."
+                f"The first states of {episodes} episodes are no draws of the start states of the problem ({p_text(p_value)}"
+                f"{_differing(data, data.states[begins], starts)}): the value of the logging policy is that from other starts."
             )
             found.append(doubt("starts", text, ("p_value", p_value)))
     if episodes < FEW_EPISODES:
         text = f"{episodes} {plural(episodes, 'episode is', 'episodes are')} few for the large-sample interval."
         found.append(doubt("few-episodes", text, ("episodes", episodes)))
     return tuple(found)
+
+
+def _differing(data: Transitions, begins: FloatArray, starts: StartStates) -> str:
+    """Which column differs most, where there are several."""
+    distances = column_distances(begins, starts)
+    return "" if len(distances) < 2 else f"; column {data.naming.state(int(np.argmax(distances)))} differs most"

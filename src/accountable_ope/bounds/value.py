@@ -100,7 +100,7 @@ def bound_value(
     >>> mdp.value in interval, interval.check()
     (True, True)
     >>> print(interval.engine)
-    Engine tiles: Processors need a second or so for the pairs of 1000 rows, no longer than a GPU needs to begin.
+    Engine tiles: The processors of this machine compute: a GPU would not be faster for as few as 1000 rows.
 
     With no class, one is chosen on the earliest rows:
 

@@ -24,7 +24,7 @@ from ..baselines.bounds import TRUNCATION, predictable_bets
 from ..baselines.interval import BaselineInterval, importance_sampling_interval
 from ..errors import InvalidInput
 from ..problem.assumptions import Assumptions, Range
-from ..problem.other_starts import OTHER_STARTS, starts_p_value
+from ..problem.other_starts import OTHER_STARTS, SAMPLE, starts_p_value
 from ..problem.problem import Problem
 from ..problem.statements import Statement, doubt, premise, range_text
 from ..problem.transitions import Transitions
@@ -118,7 +118,9 @@ def _refuse_other_starts(problem: Problem, first: IntArray) -> None:
         known = row_keys(starts.states[starts.weights > 0])
         elsewhere = int((~np.isin(row_keys(begins), known)).sum())
         if elsewhere:
-            raise InvalidInput(f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have.")
+            raise InvalidInput(
+                f"{elsewhere} of {len(first)} steps begin in states that the start distribution does not have. {SAMPLE}"
+            )
     p_value = starts_p_value(begins, starts)
     if p_value < OTHER_STARTS:
         raise InvalidInput(f"The steps of the log begin at other frequencies than the start states ({p_text(p_value)}).")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,9 +42,14 @@ def named_policy(name: str, data: Transitions, options: ProblemOptions) -> Polic
             raise InvalidInput(f"{option} is for a policy in an ONNX file, and has no effect here.")
     if file:
         return _onnx(name, data, options)
-    if ":" in name or name.endswith(".py") or not name.strip():  # no rule has a colon
+    if _is_function(name) or not name.strip():
         return _function(name, data, options.action_values)
     return _rule(name, data, options.action_values)
+
+
+def _is_function(name: str) -> bool:
+    """Whether module:function is meant, if perhaps not written well; no rule has a colon, but what is meant as one may."""
+    return name.endswith(".py") or (":" in name and (".py" in name or not re.search(r"\s", name.strip())))
 
 
 def _onnx(path: str, data: Transitions, options: ProblemOptions) -> Policy:

@@ -14,7 +14,7 @@ from rich.table import Table
 from ..bounds.correction import Correction, CorrectionStatus
 from ..bounds.diagnosis import Diagnosis, EstimateVerdict
 from ..bounds.interval import Interval, normalizer
-from ..defaults.judging import RULE
+from ..defaults.judging import RULE, UNITS
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
 from ..io.display import confidence
@@ -108,7 +108,7 @@ def print_candidates(console: Console, recipe: Recipe) -> None:
         table.add_row(escape(each.name), str(each.columns), *shares, "chosen" if each.chosen else "")
     console.print()
     console.print(table)
-    console.print(f"error: of every step that has the same loss, as a share of the range of values. {RULE}")
+    console.print(f"{UNITS} {RULE}")
 
 
 def print_columns(console: Console, columns: Sequence[FileColumns]) -> None:

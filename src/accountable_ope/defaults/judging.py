@@ -79,6 +79,12 @@ class Judged:
 ENOUGH, STEP = 40, 20
 """Fewer columns than ENOUGH are too few to choose, and STEP columns more or less make no difference by themselves."""
 
+UNITS = (
+    "error: of Q, as a share of the range of values; the same in every step it would show as much as these rows do. "
+    "chance alone: what the right class would show on so few rows; an error up to about that size cannot be seen."
+)
+"""What the columns of the table say."""
+
 RULE = (
     f"Of those with at least {ENOUGH} columns, or as many as there are, and within one standard deviation of the least, one with "
     f"fewest columns is chosen, counted by {STEP}; between these the least decides."
@@ -105,8 +111,8 @@ def table_words(judged: Sequence[Judged], rows: int) -> Statement:
     order = np.argsort([each.loss for each in judged], kind="stable").tolist()
     listed = "; ".join(str(judged[index]) for index in order)
     text = (
-        f"Candidates for the class, fitted to the first of these rows and judged by the last {rows:,}. The error of every step "
-        f"that has the same loss, as a share of the range of values: {listed}. {RULE}"
+        f"Candidates for the class, fitted to the first of these rows and judged by the last {rows:,}, each with its error: "
+        f"{listed}. {UNITS[0].upper()}{UNITS[1:]} {RULE}"
     )
     chosen = next(each for each in judged if each.chosen)
     return remark("candidates", text, ("candidates", len(judged)), ("chosen", chosen.name), ("judged_by", rows))

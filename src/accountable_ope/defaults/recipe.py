@@ -241,8 +241,8 @@ def _estimate_words(recipe: Recipe, ball: Ball) -> Statement:
     )
     if ball.enlarged > 1:
         text += (
-            f", times {ball.enlarged:.3g} since overlap is poor: (1 - discount) times the largest weight of a row is "
-            f"{ball.overlap:.3g}"
+            f", times {ball.enlarged:.3g} since overlap is poor, as few rows show what the new policy does: single rows would "
+            f"have to count up to {ball.overlap:.3g} times, where about 1 is what a log of the new policy itself needs"
         )
     return remark("estimate", f"{text}.", ("within", ball.within), ("enlarged", ball.enlarged), ("overlap", ball.overlap))
 

@@ -15,7 +15,7 @@ from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..validation import plural
 from .advice import shell_word
-from .column_names import ALIASES, LOG, SHOWS_ORDER, STARTS, near_miss
+from .column_names import ALIASES, LOG, SHOWS_ORDER, STARTS, STEP, near_miss
 
 ColumnNames = Mapping[str, str | Sequence[str]]
 """Which columns of a file are which, where their names do not say: {"state": ["age", "dose"], "episode": "patient"}.
@@ -59,7 +59,8 @@ class FileColumns:
         """What a reader of the result must know."""
         for meaning in dict.fromkeys(meaning for _, meaning in self.aliases):
             names = [name for name, other in self.aliases if other == meaning]
-            yield f"{plural(len(names), 'Column', 'Columns')} {listed(names)} read as {meaning} ({self.file})."
+            order = ", in this order" if meaning == "state" and len(names) > 1 else ""
+            yield f"{plural(len(names), 'Column', 'Columns')} {listed(names)} read as {meaning}{order} ({self.file})."
         if self.unused:
             yield f"Columns not used: {listed(self.unused)} ({self.file})."
         yield from self.remarks
@@ -148,8 +149,14 @@ def layout(
             else:
                 numbered[base] = _in_order(file, stem, parts_found)
     read = {*single.values(), *(name for parts in numbered.values() for name in parts)}
-    meant = {name: base for base, parts in named.items() for name in parts}
-    readings = [(name, meant.get(name) or _renamed(name, meanings)) for name in kept if name in read]
+    meant: dict[str, list[str]] = {}
+    for base, parts in named.items():
+        for name in parts:
+            meant.setdefault(name, []).append(base)
+    places = {name: k for parts in numbered.values() for k, name in enumerate(parts)}  # as a policy function sees them
+    readings = [(name, base) for name in kept if name in read for base in meant.get(name) or [_renamed(name, meanings)]]
+    first = {base: k for k, (_, base) in reversed(list(enumerate(readings)))}
+    readings.sort(key=lambda each: (first[each[1]], places.get(each[0], 0)))
     aliases = tuple((name, base) for name, base in readings if base != name)
     unused = tuple(dict.fromkeys(name for name in kept if name not in read))
     ignored = tuple(dict.fromkeys(name for name in names if name in ignore))
@@ -194,7 +201,9 @@ def _named(file: str, names: Sequence[str], known: Sequence[str], columns: Colum
                 f"{file} has no column `{missing[0]}`, which was named as the `{base}`.{did_you_mean(missing[0], names)} "
                 f"Its columns: {listed(names)}."
             )
-        twice = [name for name in parts if parts.count(name) > 1 or any(name in other for other in found.values())]
+        # What counts the steps of an episode may be a part of the state, too.
+        taken = [other for meaning, other in found.items() if {base, meaning} != {STEP, "state"}]
+        twice = [name for name in parts if parts.count(name) > 1 or any(name in other for other in taken)]
         if twice:
             raise InvalidInput(f"`columns` must name a column once. {twice[0]!r} is named twice.")
         found[base] = parts

@@ -63,7 +63,7 @@ class ArrowSource:
 
     def read(self, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
         """Some columns."""
-        return self.table.select(list(columns)) if columns else self.table
+        return self.table.select(list(dict.fromkeys(columns))) if columns else self.table
 
     def row(self, index: int) -> str:
         """Its number."""
@@ -82,9 +82,9 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.name) as file:
-            ranges = ranges_beside(file.schema_arrow, file.metadata.num_rows)
-            found = file.read([name for name in columns if name not in ranges])
-        for name in columns:
+            ranges, wanted = ranges_beside(file.schema_arrow, file.metadata.num_rows), list(dict.fromkeys(columns))
+            found = file.read([name for name in wanted if name not in ranges])
+        for name in wanted:
             if name in ranges:
                 found = found.append_column(name, counted(ranges[name]))
         return found
@@ -109,6 +109,7 @@ class CsvSource:
 
         if not columns:
             columns = self.names[:1]
+        columns = list(dict.fromkeys(columns))  # the steps of an episode may be a part of the state, too
         bad: list[arrow_csv.InvalidRow] = []
 
         def note(row: arrow_csv.InvalidRow) -> str:

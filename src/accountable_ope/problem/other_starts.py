@@ -21,16 +21,27 @@ from .transitions import StartStates
 OTHER_STARTS = 1e-3
 """Below this p, logged episodes begin elsewhere: a decision that compares with them is doubted."""
 
+SAMPLE = "Start states that are a sample of many more are declared as one: `StartStates(..., exact=False)`, `--sampled-starts`."
+"""What to do where start states were taken for all that there are."""
+
 
 def starts_p_value(begins: FloatArray, starts: StartStates) -> float:
     """p of the hypothesis that the states in which episodes begin, (m, d), are draws of the start states."""
-    columns = starts.states.shape[1]
-    if begins.shape[1] != columns or not len(begins):
+    distances = column_distances(begins, starts)
+    columns, distance = len(distances), max(distances, default=0.0)
+    if not columns:
         return 1.0
-    distance = max((_distance(begins[:, k], starts.states[:, k], starts.weights) for k in range(columns)), default=0.0)
     m, drawn = len(begins), len(starts)
     count = m if starts.exact else m * drawn / (m + drawn)
     return float(min(1.0, 2 * columns * math.exp(-2 * count * distance**2)))
+
+
+def column_distances(begins: FloatArray, starts: StartStates) -> list[float]:
+    """D of every column; none where there is nothing to compare."""
+    columns = starts.states.shape[1]
+    if begins.shape[1] != columns or not len(begins):
+        return []
+    return [_distance(begins[:, k], starts.states[:, k], starts.weights) for k in range(columns)]
 
 
 def _distance(drawn: FloatArray, values: FloatArray, weights: FloatArray) -> float:

@@ -28,7 +28,8 @@ class Status(Enum):
     )
     VACUOUS = (
         "The interval is the whole range of values that the declared ranges allow: the data add nothing at this radius. "
-        "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would."
+        "More transitions, a smaller discount, a tighter value range or norm bound, or another radius would. For this number of "
+        "rows the honest answer may be a trial (a randomized experiment)."
     )
     INCONSISTENT = (
         "No function of the class within the norm bound is consistent with the data at this delta: the class does not contain Q, "

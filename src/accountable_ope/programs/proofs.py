@@ -92,8 +92,9 @@ class Tightening:
         """In words, how far the iteration came."""
         first, last, n = self.rounds[0], self.rounds[-1], len(self.rounds)
         line = (
-            f"Tightened in {n} round{'s' * (n > 1)}: residuals within {first.residual_bound:.4g} -> {last.residual_bound:.4g}, "
-            f"their root mean square at most {math.sqrt(first.variance):.4g} -> {math.sqrt(last.variance):.4g}."
+            f"Tightened in {n} round{'s' * (n > 1)}, each with what the one before proved of Bellman residuals: none is larger "
+            f"than {first.residual_bound:.4g} -> {last.residual_bound:.4g}, their root mean square is at most "
+            f"{math.sqrt(first.variance):.4g} -> {math.sqrt(last.variance):.4g}."
         )
         if self.identification < 0:
             line += " The data alone leave a direction of Q open; the norm bound or the value range closes it."

@@ -31,7 +31,7 @@ class NoCut(Enum):
     @property
     def statement(self) -> Statement:
         """What a result says."""
-        text = f"There is no cut, which would make the interval narrower: {self.value}."
+        text = f"There is no cut, a second bound by weighted rows that makes an interval narrower: {self.value}."
         return remark("no-cut", text, ("reason", self.name.lower()))
 
 

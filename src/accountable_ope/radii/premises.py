@@ -16,7 +16,9 @@ from .no_cut import NoCut
 from .registry import Approach, RadiusRule, Rests
 
 ORDER = premise(
-    "order", "Rows are in the order of generation; given the past, (r, s') follows the same law at (s, a), whoever chose a."
+    "order",
+    "Rows are in the order of generation; state and action hold all that matters for what comes next: given the past, (r, s') "
+    "follows the same law at (s, a), whoever chose a.",
 )
 FIXED_SIZE = premise("fixed-size", "The number of rows was not chosen by looking at the rows.")
 SAMPLED_STARTS = premise(
@@ -282,7 +284,8 @@ def class_premises(
     classes = " or ".join(part.features for part in parts)
     near = f"is within {facts.misfit:g} of" if facts.misfit > 0 else "lies in"
     text = f"{what} {near} the class of {classes}, {chosen.words(for_kernel=False)}."
-    premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit))]
+    columns = sum(part.dimension for part in parts)
+    premises = [premise("class", text, ("class", classes), ("misfit", facts.misfit), ("columns", columns))]
     norm = "||Q||" if what == "Q" else f"The norm of {what}"
     for part in parts:
         if part.note == VALUE_NORM:
@@ -373,7 +376,7 @@ def average_premises(
         found.append(premise("value-span", text, ("span", declared.value_span)))
     names = " or ".join(part.features for part in parts)
     text = f"Q plus some constant lies in the class of {names}, chosen without looking at these data."
-    found.append(premise("class", text, ("class", names)))
+    found.append(premise("class", text, ("class", names), ("columns", sum(part.dimension for part in parts))))
     if declared.norm_bound is not None:
         text = f"||Q|| <= {declared.norm_bound:.4g} for Q plus some constant, as declared."
         found.append(premise("norm", text, ("norm_bound", declared.norm_bound)))

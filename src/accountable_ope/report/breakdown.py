@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,16 +20,18 @@ class BreakdownTable:
 
 
 def breakdown_tables(breakdown: Breakdown) -> Iterator[BreakdownTable]:
-    """What the width is made of, then what would narrow it."""
+    """What the width is made of, then what would narrow it; what is no help stands in no table."""
     for title, what, rows in (
-        (f"What the width {breakdown.width:.4g} is made of (each taken away alone; they overlap)", "without", breakdown.parts),
-        ("What would narrow it, if it were true", "declared", breakdown.remedies),
+        (
+            f"What the width {breakdown.width:.4g} is made of (each taken away alone; they overlap)",
+            "without",
+            breakdown.helpful_parts,
+        ),
+        ("What would narrow it, if it were true", "declared", breakdown.helpful_remedies),
     ):
         if rows:
             yield BreakdownTable(title, (what, "value", "narrower by"), tuple(map(_cells, rows)))
 
 
 def _cells(each: Altered) -> tuple[str, ...]:
-    if math.isnan(each.lower):
-        return each.text, "no function fits", "-"
     return each.text, f"[{each.lower:.4g}, {each.upper:.4g}]", f"{each.saved:.3g}"

@@ -168,7 +168,7 @@ def _against_cuda(kernel: Kernel, rows: int, dimension: int, columns: int, *, ha
     if not isinstance(kernel, Gaussian):
         return "A GPU computes exact sums for Gaussian kernels only."
     if rows < FEW_ROWS:
-        return f"Processors need a second or so for the pairs of {rows} rows, no longer than a GPU needs to begin."
+        return f"The processors of this machine compute: a GPU would not be faster for as few as {rows} rows."
     if half and dimension > MOST_DIMENSIONS:
         return f"A GPU takes points of at most {MOST_DIMENSIONS} coordinates, and these have {dimension}."
     free = free_gpu_memory(half=half)
