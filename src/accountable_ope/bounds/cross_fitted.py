@@ -107,6 +107,11 @@ class CrossFittedInterval(Shown, Drawn):
     doubts: tuple[Statement, ...]
     guarantee: Guarantee = Guarantee.ASYMPTOTIC
 
+    @property
+    def shown_by_few(self) -> bool:
+        """Whether the weights of the rows leave less than `FEW_ROWS` effective ones."""
+        return self.effective_sample_size < FEW_ROWS
+
     def __repr__(self) -> str:
         return one_line("CrossFittedInterval", self.lower, self.upper, self.delta, METHOD, self.status)
 

@@ -70,6 +70,8 @@ class Evaluation:
         The whole log, where the rows of the problem are its later part and earlier ones chose the class.
     engine : Engine or None
         Who passes over the pairs of rows; for `engine="auto"` the one that was chosen, and why.
+    showing : int
+        How many effective rows show what the target policy does, where a class around a fit rests on too few; else 0.
     """
 
     problem: Problem
@@ -83,6 +85,7 @@ class Evaluation:
     examiners: tuple[Examiner, ...] = ()
     log: Transitions | None = None
     engine: Engine | None = None
+    showing: int = 0
 
     def __post_init__(self) -> None:
         if not self.examiners:
@@ -189,6 +192,7 @@ class Evaluation:
                 propensities=problem.propensities,
                 left_out=problem.data.left_out,
                 copied_rows=problem.data.copies.doubted,
+                showing_rows=self.showing,
             ),
             steps=Asked.of(problem).steps,
         )

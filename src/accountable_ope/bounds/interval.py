@@ -18,7 +18,7 @@ from ..problem.average_reward import AverageReward
 from ..problem.description import Description
 from ..problem.statements import Guarantee, Statement, Status, advice
 from ..radii.accounting import DeltaSplit
-from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, copy_doubts, shown_status, statements
+from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, copy_doubts, few_row_doubts, shown_status, statements
 from ..radii.premises import cut_remarks
 from ..radii.registry import Radius
 from ..statistics.engines.used import EngineUsed
@@ -203,15 +203,15 @@ class Interval(Shown, Drawn):
     def doubts(self) -> tuple[Doubt, ...]:
         """Which classes, or norm bounds, probably do not hold Q, though the data do not refute them at this radius and size.
 
-        And whether rows stand in the log again, as where files were put together twice. That there are none is no evidence that a
-        class is right.
+        And whether rows stand in the log again, as where files were put together twice, or too few of them show what the target
+        policy does. That there are none is no evidence that a class is right.
         """
-        return (*self._copied, *class_doubts(self._tested, self.assumptions.misfit))
+        return (*self._copied, *class_doubts(self._tested, self.assumptions.misfit), *self._few_rows)
 
     @property
     def doubted(self) -> bool:
-        """Whether the premise is doubted that one of the classes, within its norm bound, holds Q, or rows are copies."""
-        return bool(self._copied) or all_doubted(self._tested, self.assumptions.misfit)
+        """Whether the premise is doubted that one of the classes, within its norm bound, holds Q, or rows are copies or few."""
+        return bool(self._copied or self._few_rows) or all_doubted(self._tested, self.assumptions.misfit)
 
     @checked
     def decide(self, at_least: float) -> Ruling:
@@ -341,6 +341,10 @@ class Interval(Shown, Drawn):
     @property
     def _copied(self) -> tuple[Doubt, ...]:
         return copy_doubts(self.copied, self.setting.data.rows)
+
+    @property
+    def _few_rows(self) -> tuple[Doubt, ...]:
+        return few_row_doubts(self.setting.circumstances.showing_rows, self.setting.data.rows, self.assumptions.misfit)
 
     @property
     def _tested(self) -> list[TestedClass]:

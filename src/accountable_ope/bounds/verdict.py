@@ -20,7 +20,7 @@ from ..io.display import confidence
 from ..io.shown import Shown
 from ..problem.never_logged import rows_wanted
 from ..problem.statements import Guarantee, Statement, Status, advice, remark
-from ..radii.doubts import DoubtKind, p_text
+from ..radii.doubts import Doubt, DoubtKind, p_text
 from .companions import Companions
 from .cross_fitted import CrossFittedInterval
 from .decision import Judgment, Ruling, better_than_logged, compared
@@ -46,6 +46,15 @@ WIDE = 0.25
 """An interval of this share of the range of values is wide."""
 SERIOUS = ("overlap", "few-rows", "copies")
 """Doubts with which nobody should bet on a large-sample interval."""
+
+
+ONLY_IF = {
+    DoubtKind.CLASS: "the class contains Q",
+    DoubtKind.NORM: "the norm bound holds",
+    DoubtKind.COPIES: "all rows were new",
+    DoubtKind.FEW_ROWS: "Q is as near to the fit as is asserted",
+}
+"""Under what condition an interval that is doubted says what it says."""
 
 
 @checked
@@ -251,24 +260,32 @@ def _by_class(interval: Interval) -> str:
     worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.order, default=None)
     if worst is None or not interval.doubted:
         return f"{low} to {high}"
-    return f"{low} to {high}, doubted ({'rows are copies' if worst.p_value is None else p_text(worst.p_value)})"
+    return f"{low} to {high}, doubted ({_why(worst)})"
 
 
 def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
     worst = min((each for each in interval.doubts if not each.weak), key=lambda each: each.order)
-    assert worst.p_value is not None
-    what = "class" if worst.kind is DoubtKind.CLASS else "norm bound"
+    what = {DoubtKind.CLASS: "class", DoubtKind.NORM: "norm bound"}.get(worst.kind, "fit")
     low, high = outward(interval.lower, interval.upper)
     crossed, logged = companions.crossed, _logged_clause(companions)
-    first = f"The {what} is doubted ({p_text(worst.p_value)})"
+    first = f"The {what} is doubted ({_why(worst)})"
     if crossed is not None and _says_something(crossed):
         first += f"; without it, for many rows, {_what(interval)} is about {_estimate(crossed)}"
     else:
         first += f", and {_what(interval)} is not known without it"
     first += f"; {logged}." if logged else "."
-    rests = "Only if the class contains Q" if worst.kind is DoubtKind.CLASS else "Only if the norm bound holds"
+    rests = f"Only if {ONLY_IF[worst.kind]}"
     second = f"{rests}: {_how_sure(interval, lead=False)} between {low} and {high}."
     return first, " ".join(filter(None, (second, _left_out(companions))))
+
+
+def _why(worst: Doubt) -> str:
+    """What says most against it, in a few words."""
+    if worst.p_value is not None:
+        return p_text(worst.p_value)
+    if worst.kind is DoubtKind.COPIES:
+        return "rows are copies"
+    return f"what the policy does is shown by {worst.statement.parameter('showing')} effective rows"
 
 
 def _copied(interval: Interval) -> str:

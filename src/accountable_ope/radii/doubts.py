@@ -1,4 +1,7 @@
-"""Doubts: what asymptotic tests say against the premise that the class, within its norm bound, contains Q; and copies of rows."""
+"""Doubts: what asymptotic tests say against the premise that the class, within its norm bound, contains Q; and what rows show.
+
+Two kinds are no tests: rows that are copies, and too few rows that show what the target policy does.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,12 @@ LEAST_SHOWN = 1e-12
 
 
 class DoubtKind(Enum):
-    """What is doubted: the class, its norm bound, or that every row stands in the log once."""
+    """What is doubted: the class, its norm bound, that rows stand in the log once, or that a fit to so few rows is near Q."""
 
     CLASS = "class"
     NORM = "norm"
     COPIES = "copies"
+    FEW_ROWS = "few-rows"
 
 
 @checked
@@ -37,8 +41,8 @@ class Doubt:
     kind : DoubtKind
         Whether the class is doubted, the bound on its norm, or the rows.
     p_value : float or None
-        In how many data sets chance alone gives as much, were the premise true, for many rows. None of copies: they are found,
-        and no test of chance.
+        In how many data sets chance alone gives as much, were the premise true, for many rows. None of copies and of few rows:
+        they are counted, which is no test of chance.
     statement : Statement
         In words.
     weak : bool
@@ -66,8 +70,10 @@ class Doubt:
 
     @property
     def order(self) -> float:
-        """What says most against the result comes first: copies, then the least p-value."""
-        return -1.0 if self.p_value is None else self.p_value
+        """What says most against the result comes first: copies, then the least p-value, then that rows are few."""
+        if self.p_value is None:
+            return -1.0 if self.kind is DoubtKind.COPIES else 1.0
+        return self.p_value
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,22 @@ def copy_doubts(copied: int, rows: int) -> tuple[Doubt, ...]:
         "leave next to nothing to chance. Take copies out of the log."
     )
     return (Doubt(DoubtKind.COPIES, None, doubt("copies", text, ("copied", copied), ("rows", rows)), weak=False),)
+
+
+def few_row_doubts(showing: int, rows: int, misfit: float = 0.0) -> tuple[Doubt, ...]:
+    """That only so many rows show what the target policy does; nothing where `showing` is 0, or a misfit is declared.
+
+    That Q is near a fit is then an assertion about what such rows happened not to show. A class that holds Q whatever it is, a
+    table, asserts nothing of the kind.
+    """
+    if not showing or misfit > 0:
+        return ()
+    text = (
+        f"What the target policy does is shown by few rows: {rows:,} weigh as much as {showing}. That Q is as near to the fit as "
+        "is asserted hangs on what they happened to show: an event that they missed can move the value further. Log more of what "
+        "the target policy does, or assert less (`within`)."
+    )
+    return (Doubt(DoubtKind.FEW_ROWS, None, doubt("few-rows", text, ("showing", showing), ("rows", rows)), weak=False),)
 
 
 def shown_status(outcome: Status, *, doubted: bool) -> Status:

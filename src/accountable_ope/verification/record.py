@@ -63,6 +63,7 @@ class Circumstances:
     row_ranges:      SHA-256 of ranges that were declared row by row (of functions that a file cannot hold), else null.
     propensities:    whether recorded probabilities of the logged actions may weigh rows.
     copied_rows:     how many rows are copies of earlier ones, where these are too many.
+    showing_rows:    where the class lies around a fit: how many effective rows show what the target policy does, if too few.
     left_out:        how many last rows of episodes were left out, since the log does not hold their next states.
     """
 
@@ -82,6 +83,7 @@ class Circumstances:
     points_before: bool = True
     left_out: int = 0
     copied_rows: int = 0
+    showing_rows: int = 0
 
 
 @dataclass(frozen=True, eq=False)

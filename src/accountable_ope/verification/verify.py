@@ -18,7 +18,7 @@ from ..io.shown import Drawn, Shown
 from ..problem.assumptions import ValueRanges
 from ..problem.statements import Guarantee, Statement, Status, premise, range_text
 from ..radii.choice import Choice
-from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, copy_doubts, shown_status
+from ..radii.doubts import Doubt, TestedClass, all_doubted, class_doubts, copy_doubts, few_row_doubts, shown_status
 from ..radii.no_cut import NoCut
 from ..radii.premises import Asked, average_premises, cut_remarks, features_premise, value_premises
 from ..radii.registry import radius_rule
@@ -148,11 +148,12 @@ def _proved(record: Record) -> Verification:
     require(_told(record.premises) == _told(premises), "the premises are not those that it rests on")
     tested, misfit = _tested(record, proofs), 0.0 if record.average is not None else record.assumptions.misfit
     copied = copy_doubts(record.setting.copied_rows, record.data.rows)
-    doubts = (*copied, *class_doubts(tested, misfit))
+    few = few_row_doubts(record.setting.showing_rows, record.data.rows, misfit)
+    doubts = (*copied, *class_doubts(tested, misfit), *few)
     require(_told(record.doubts) == _told([each.statement for each in doubts]), "the doubts are not those that there are")
     require(_told(record.remarks) == _told(_remarks(classes)), "the remarks are not those that there are")
     proved = Verification(True, "", ranges=ranges, classes=proofs, premises=premises, doubts=doubts)
-    return _check_result(record, (lower, upper), proved, doubted=bool(copied) or all_doubted(tested, misfit))
+    return _check_result(record, (lower, upper), proved, doubted=bool(copied or few) or all_doubted(tested, misfit))
 
 
 def _told(statements: Iterable[Statement | PremiseRecord]) -> list[tuple[str, str]]:
