@@ -59,7 +59,7 @@ def test_its_certificate_is_proved_with_the_data(table: bool, tmp_path: Path) ->
     far.save(tmp_path / "certificate.json")
     given = {"data": problem.data, "starts": problem.starts, "policy": problem.policy}
     found = aope.verify(tmp_path / "certificate.json", **given, estimate=far.recipe.estimate)
-    assert found.valid and found.message.endswith("Its sums are those of the data.")
+    assert found.valid and "Its sums are those of the data" in found.message
     other = moved(ROWS if table else DATA, 1e6 + 1)
     assert not aope.verify(tmp_path / "certificate.json", **(given | {"data": other.data})).valid
 

@@ -260,7 +260,7 @@ def test_without_torch_the_command_is_named(monkeypatch):
 def test_results_say_which_engine_it_was(dask):
     setting = {"features": MDP.features(), "radius": "azuma"}
     alone = aope.bound_value(PROBLEM, **setting, kernel=aope.Gaussian(0.7))
-    assert alone.engine.name == "tiles" and "the pairs of 400 rows" in alone.engine.reason
+    assert alone.engine.name == "tiles" and "as few as 400 rows" in alone.engine.reason
     found = aope.bound_value(PROBLEM, **setting, kernel=aope.Gaussian(0.7), engine=dask)
     assert found.engine.name == "dask" and dask.client_or_address.scheduler.address in found.engine.reason
     assert (found.lower, found.upper) == pytest.approx((alone.lower, alone.upper), rel=1e-9)
@@ -289,7 +289,7 @@ def test_a_first_answer_takes_an_engine(monkeypatch):
         ({"options": TileOptions(single_precision=True)}, "cuda", "bounds count its rounding"),
         ({"kernel": aope.Laplace(1.0)}, "tiles", "Gaussian kernels only"),
         ({"kernel": aope.Tabular()}, "rows", "one pass over the rows"),
-        ({"rows": 5000}, "tiles", "the pairs of 5000 rows"),
+        ({"rows": 5000}, "tiles", "as few as 5000 rows"),
         ({"dimension": 40}, "cuda", "50000 rows are many."),
         ({"dimension": 40, "options": TileOptions(single_precision=True)}, "tiles", "at most 32 coordinates"),
         (
