@@ -1,6 +1,7 @@
 """A fit to few rows: an assertion about what they happened not to show, which no test of residuals can judge."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,9 +50,21 @@ def test_what_few_rows_show_is_doubted(seldom: aope.Interval) -> None:
 
 def test_nobody_bets_on_it(seldom: aope.Interval) -> None:
     crossed = seldom.companions().crossed
-    assert crossed is not None and crossed.shown_by_few
+    assert crossed is not None and crossed.effective_sample_size < 50
     assert "few-rows" in {each.name for each in crossed.doubts}
     assert "for many rows" not in str(seldom.verdict())
+
+
+def test_the_data_tell_whether_it_is_concealed(seldom: aope.Interval) -> None:
+    problem = asked(machine(1, hot_near_the_top=0.15))
+    recipe = seldom.recipe
+    assert recipe is not None
+    given = {"data": problem.data, "starts": problem.starts, "policy": problem.policy, "estimate": recipe.estimate}
+    assert aope.verify(seldom, **given).valid
+    circumstances = replace(seldom.setting.circumstances, showing_rows=0)
+    concealed = replace(seldom, setting=replace(seldom.setting, circumstances=circumstances))
+    assert concealed.check(), "sums alone do not tell"
+    assert "how few rows show" in aope.verify(concealed, **given).message
 
 
 def test_a_certificate_says_so(seldom: aope.Interval, tmp_path) -> None:

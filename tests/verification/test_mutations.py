@@ -23,6 +23,7 @@ SURVIVES = {
     r"\.certificates\[\d\]\.offset": "the value of an estimate, which only the data can tell",
     r"\.setting\.circumstances\.(effective_starts|planned|exact_policy|kernel_chosen|propensities)": "not used by this result",
     r"\.setting\.circumstances\.\w+_before": "not used by this result",
+    r"\.setting\.circumstances\.(copied|showing)_rows": "how many rows are copies, or show something: only the data can tell",
     r"\.certificates\[\d\]\.(upper|lower)\.status": "that a bound is not known to be tight claims less",
     r"\.certificates\[\d\]\.(upper|lower)\.constraints\[\d+\]\.origin\..*": "names the same constraint",
     r"\.certificates\[\d\]\..*\.magnitudes\[\d\].*": "how large the terms of a sum were, which the verifier counts itself",

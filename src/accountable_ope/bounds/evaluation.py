@@ -31,6 +31,7 @@ from ..statistics.statistic import KernelStatistic, kernel_statistics
 from ..validation import probability_level, whole
 from ..verification.record import Circumstances, DataRecord
 from .class_certificates import hull
+from .cross_fitted import showing_rows
 from .ends import ClassEnds, class_ends, single_threaded
 from .interval import Interval, Setting, clip
 from .members import class_member
@@ -433,4 +434,5 @@ def evaluation_from(
     columns = sum(each.columns().shape[1] for each in systems)
     by = None if engine is None else engine_for(engine, kernel, systems[0].points, columns, options)
     statistics = tuple(kernel_statistics(systems, kernel, options, progress, by))
-    return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options, engine=by)
+    showing = showing_rows(problem) if anchor is not None and chosen.around_a_fit else 0
+    return Evaluation(problem, kernel, classes, systems, statistics, anchor, chosen, options, engine=by, showing=showing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,6 @@ from ..radii.doubts import TestedClass, all_doubted
 from ..radii.registry import radius_rule
 from ..statistics.engines.engine import AnyEngine
 from ..statistics.estimates import AnyQ, QColumns
-from .cross_fitted import cross_fitted_interval
 from .evaluation import Evaluation, evaluate
 from .interval import Interval
 from .unfit import refuse_unfit
@@ -58,20 +56,7 @@ def recipe_evaluation(
         progress=stages(STATISTIC),
         engine=engine,
     )
-    return replace(evaluation, log=problem.data, showing=0 if recipe.ball is None else _showing(later))
-
-
-def _showing(problem: Problem) -> int:
-    """Effective rows that show what the target policy does, by the weights of a large-sample interval, where they are too few.
-
-    A ball around a fit is asserted, and nobody can assert it where next to nothing was logged of what the policy does: in logs of
-    a machine that seldom breaks, five of 22 intervals around a fit were wrong, which no test of residuals could see.
-    """
-    try:
-        found = cross_fitted_interval(problem)
-    except InvalidInput:  # no such weights, of a policy without probabilities, say
-        return 0
-    return max(1, math.ceil(found.effective_sample_size)) if found.shown_by_few else 0
+    return replace(evaluation, log=problem.data)
 
 
 def first_answers(
@@ -195,7 +180,7 @@ def misfit_answers(
         progress=stages(STATISTIC),
         engine=engine,
     )
-    evaluation = replace(evaluation, log=problem.data, showing=_showing(later))
+    evaluation = replace(evaluation, log=problem.data)
     stages("bounding")
     return tuple(replace(evaluation.bound(name, delta, pointwise=pointwise), recipe=declared) for name in radii)
 

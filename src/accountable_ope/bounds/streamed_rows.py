@@ -18,6 +18,7 @@ from ..statistics.examiner import ClassTests, Examiner
 from ..statistics.partial import PartialStatistic
 from ..statistics.stream_question import StreamQuestion
 from ..verification.record import DataRecord
+from .cross_fitted import showing_rows
 from .ends import ClassEnds, class_ends, single_threaded
 from .evaluation import Evaluation
 from .interval import Interval
@@ -97,6 +98,8 @@ def streamed_interval(
     )
     size = rows if planned is None else planned
     setting = evaluation.setting(size, growing=planned is not None)
-    setting = replace(setting, data=first.record, circumstances=replace(setting.circumstances, copied_rows=first.copied))
+    showing = showing_rows(problem, rows) if first.anchor is not None and first.chosen.around_a_fit else 0
+    found = replace(setting.circumstances, copied_rows=first.copied, showing_rows=showing)
+    setting = replace(setting, data=first.record, circumstances=found)
     ends = [each.ends(rule, split.kernel, size) for each in classes]
     return replace(evaluation.interval(ends, rule, split, setting), count=rows)

@@ -269,7 +269,8 @@ def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
     low, high = outward(interval.lower, interval.upper)
     crossed, logged = companions.crossed, _logged_clause(companions)
     first = f"The {what} is doubted ({_why(worst)})"
-    if crossed is not None and _says_something(crossed):
+    few = any(each.kind is DoubtKind.FEW_ROWS for each in interval.doubts)
+    if crossed is not None and _says_something(crossed) and not few:
         first += f"; without it, for many rows, {_what(interval)} is about {_estimate(crossed)}"
     else:
         first += f", and {_what(interval)} is not known without it"

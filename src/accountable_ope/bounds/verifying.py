@@ -38,7 +38,7 @@ from ..verification.verify import Verification, sentence, verify_record
 from .average_reward import average_members
 from .ends import constraint_set, step_rows
 from .evaluation import Around, Evaluation, evaluation_from
-from .interval import Interval
+from .interval import SHOWN_ROWS, Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
 
@@ -191,6 +191,9 @@ def _against_data(
         when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
         reference = max((part.reference for part in record.classes), key=abs)
         evaluation = evaluation_from(problem, chosen, classes, Around(estimate, reference, when))
+        # Of a longer log that was read in parts, rows are judged by the first ones.
+        if len(data) <= SHOWN_ROWS and bool(evaluation.showing) != bool(setting.showing_rows):
+            return "how few rows show what the target policy does is something else than in the certificate"
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
         except InvalidInput:  # assumptions that these data contradict

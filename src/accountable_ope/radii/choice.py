@@ -45,6 +45,11 @@ class Choice:
             if not isinstance(value, bool):
                 raise InvalidInput(f"`{name}` must be True or False. Got {value!r}.")
 
+    @property
+    def around_a_fit(self) -> bool:
+        """Whether the class lies around an estimate that earlier rows of the log gave."""
+        return self.estimate and self.earlier_rows > 0
+
     def words(self, *, for_kernel: bool) -> str:
         """How a premise says it."""
         if self.earlier_rows == 0 or (for_kernel and not self.kernel):
