@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import numpy as np
@@ -24,13 +26,31 @@ MANY_ROWS = 2**16
 """From so many rows on, threads share the work: below, it is done before they have begun."""
 
 
+_ALLOWED: ContextVar[int | None] = ContextVar("threads that work on blocks", default=None)
+
+
+def most_threads() -> int:
+    """As many threads as share work on blocks: one per core, unless whoever calls allows fewer."""
+    return _ALLOWED.get() or os.cpu_count() or 1
+
+
+@contextmanager
+def threads_at_most(number: int) -> Iterator[None]:
+    """Fewer of them inside: a task of a cluster has one, since as many tasks run at once as there are cores."""
+    before = _ALLOWED.set(number)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
+
+
 def by_blocks(work: Callable[[slice], T], rows: int, size: int, *, shared: bool = True, many: int = MANY_ROWS) -> Iterator[T]:
     """What the work gives for every block of so many rows, in their order.
 
     shared: whether threads may do it at once; many: from so many rows on they do.
     """
     parts = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    threads = min(os.cpu_count() or 1, len(parts))
+    threads = min(most_threads(), len(parts))
     if rows < many or threads < 2 or not shared:
         yield from map(work, parts)
         return

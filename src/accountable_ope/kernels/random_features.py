@@ -5,7 +5,6 @@ Any bounded positive semi-definite kernel keeps every guarantee; only power is l
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from ..arguments import checked
 from ..errors import InvalidInput
+from ..threads import most_threads
 from ..validation import FloatArray, positive, whole
 from .blocks import blocks
 from .tiles import FeatureTiles, KernelTiles
@@ -130,7 +130,7 @@ class RandomFeatureKernel:
             return work(store.waves, rows)
 
         parts = [slice(rows.start, min(rows.stop, len(points))) for rows in blocks(len(points))]
-        threads = min(os.cpu_count() or 1, len(parts))
+        threads = min(most_threads(), len(parts))
         if threads < 2:
             yield from map(part, parts)
             return

@@ -7,7 +7,6 @@ guarantee: any choice is valid, and these numbers only make a good one likely.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from ..kernels.kernel import Gaussian, Kernel
 from ..kernels.random_features import RandomFeatureKernel
 from ..statistics.bellman import BellmanSystem
+from ..threads import most_threads
 from ..validation import BoolArray, FloatArray
 
 FIRST_SHARE = 0.05
@@ -212,7 +212,7 @@ def kernel_columns(kernel: Kernel, points: FloatArray, centers: FloatArray) -> F
             found[rows, column] = kernel.paired(points[rows], np.broadcast_to(center, points[rows].shape))
 
     parts = [slice(start, start + AT_ONCE) for start in range(0, len(points), AT_ONCE)]
-    threads = min(os.cpu_count() or 1, len(parts))
+    threads = min(most_threads(), len(parts))
     if found.size < MANY or threads == 1:
         for rows in parts:
             fill(rows)

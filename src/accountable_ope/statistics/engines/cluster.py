@@ -21,6 +21,7 @@ from ...errors import InvalidFile, InvalidInput
 from ...io.scanning import TransitionScan
 from ...kernels.kernel import FiniteRank, Kernel
 from ...kernels.products import Progress, TileOptions
+from ...threads import threads_at_most
 from ...validation import FloatArray
 from ..partial import PartialStatistic
 from ..stream_question import StreamQuestion
@@ -125,7 +126,7 @@ def _rows_of_parts(job: _RowJob, start: int, stop: int) -> tuple[PartialStatisti
     scan, questions = job
     first = sum(scan.sizes[:start])
     total: tuple[PartialStatistic, ...] = ()
-    with one_blas_thread(), _found_by_workers():
+    with one_blas_thread(), threads_at_most(1), _found_by_workers():
         for batch in scan.parts(start, stop):
             found = tuple(located_statistic(scan, first, batch, each) for each in questions)
             total = _sum_rows(total, found) if total else found
