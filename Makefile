@@ -13,7 +13,7 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "not slow"
 
-# Statistics over many data sets, figures and training, which take as long again: CI runs both.
+# Statistics over many data sets, figures and training, which take as long again: .ci/run runs both.
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "slow"
 

@@ -113,3 +113,12 @@ def test_labels_that_fit_nothing_are_one_sentence(tmp_path):
     assert np.allclose(weights_of(onnx_policy(path, labels=[1, 0]))[:, 1], TREATED, atol=1e-6)
     with pytest.raises(InvalidInput, match="index 2, but there are 2 actions"):
         onnx_policy(path, actions=2, labels=[2, 0])
+
+
+def test_columns_are_for_whom_somebody_says_where_the_numbers_of_a_file_are_no_actions(tmp_path):
+    """Actions called by numbers, and a classifier that was trained on their places."""
+    path = onnx_files.classifier(tmp_path / "c.onnx", WEIGHTS, classlabels_ints=[0, 1])
+    tens = aope.Naming(["x", "y"], [10, 20])
+    with pytest.raises(InvalidInput, match="an action 0, which is none of the logged ones"):
+        onnx_policy(path, naming=tens)
+    assert np.allclose(weights_of(onnx_policy(path, naming=tens, labels=[20, 10]))[:, 1], TREATED, atol=1e-6)

@@ -139,9 +139,56 @@ def test_a_batch_that_overlaps_earlier_ones_is_doubted_also_by_a_monitor_that_wa
     assert report.interval.status is Status.DOUBTED and "300 of 1,200 rows are copies" in report.interval.doubts[0].text
     monitor.save(tmp_path / "state.npz")
     monitor = kind.load(tmp_path / "state.npz", subject, **options)
-    assert monitor_sentence(monitor).startswith("Rows are copies of others; only if all were new")
+    assert monitor_sentence(monitor).startswith("Rows are copies of others, and what they say is left out. Before them: with 90%")
     looks = monitor.history
     assert [(each.doubted, each.copied) for each in looks] == [(False, False), (True, True)]
+    assert (looks[1].lower, looks[1].upper) == looks[0].now, "a look at copies has no part in what all looks have in common"
+
+
+def test_nothing_is_decided_by_copies_that_later_rows_outnumber():
+    question, rows = asked(ENDLESS), planted_rows()
+    monitor = aope.StreamMonitor(question, planned=2000)
+    first = monitor.update(rows.rows(np.tile(np.arange(80), 6)))
+    assert first.interval.copied and first.status is Status.VACUOUS and first.lower == first.interval.ranges.value[0]
+    threshold = first.interval.lower - 0.01
+    monitor.update(rows.rows(slice(80, 3000)))
+    assert monitor.history[-1].copied, "480 of 3,400 rows, which stand there six times"
+    assert monitor.decided(threshold) is None
+
+
+def test_rows_that_chose_the_class_must_not_come_again(tmp_path):
+    """Of a first answer the earliest rows choose, and later ones that repeat them were seen by who chose."""
+    rows = planted_rows().rows(np.r_[0:400, 0:400, 400:1600])
+    columns = (getattr(rows, name) for name in ("states", "actions", "rewards", "next_states"))
+    again = aope.Transitions(*columns, episodes=np.arange(2000) // 50)
+    problem = asked(replace(ENDLESS, norm_bound=None)).question.on(again)
+    recipe = aope.defaults.choose_recipe(problem, neural=False)
+    later = recipe.later(problem)
+    assert recipe.earlier_rows >= 390 and later.data.rows(slice(None)).copies.rows == 0, "among themselves they are all new"
+    found = aope.bound_value(problem, recipe=recipe)
+    assert found.status is Status.DOUBTED and found.doubts[0].kind is DoubtKind.COPIES and 300 < found.copied <= 400
+    given = {"data": again, "starts": problem.starts, "policy": problem.policy, "estimate": recipe.estimate}
+    assert aope.verify(found, **given).valid
+    fewer = replace(found.setting, circumstances=replace(found.setting.circumstances, copied_rows=1))
+    assert "of as many" in aope.verify(replace(found, setting=fewer), **given).message
+    scan = written(tmp_path, again)
+    streamed = aope.stream_value(scan, asked(replace(ENDLESS, norm_bound=None)).question, neural=False)
+    assert streamed.doubts[0].kind is DoubtKind.COPIES and streamed.check()
+
+
+def test_files_that_were_all_there_when_the_class_was_chosen(tmp_path):
+    """More rows are not copies than there are."""
+    found = aope.stream_value(
+        written(tmp_path, *[planted_rows().rows(slice(0, 200))] * 4),
+        asked(replace(ENDLESS, norm_bound=None)).question,
+        neural=False,
+    )
+    assert found.doubts[0].kind is DoubtKind.COPIES and found.copied <= found.count and found.check()
+
+
+def test_sums_know_copies_of_the_part_that_is_given():
+    total = aope.partial_statistic(TWICE, asked(ENDLESS))
+    assert aope.bound_sums(total, asked(ENDLESS), TWICE).doubts[0].kind is DoubtKind.COPIES
 
 
 def test_recorded_probabilities_decide_nothing_over_copies():
@@ -159,5 +206,7 @@ def test_recorded_probabilities_decide_nothing_over_copies():
     )
     always = aope.DiscretePolicy(lambda at: np.tile([0.0, 1.0], (len(at), 1)), actions=2)
     problem = aope.Problem(data, data.first_states(), always, aope.Assumptions(discount=0.0, reward_range=(0, 1)))
-    ruling = aope.bound_value(problem).decide(0.5)
-    assert (ruling.judgment.name, ruling.if_true) == ("INCONSISTENT", None) and "again" in str(ruling)
+    interval = aope.bound_value(problem)
+    ruling, verdict = interval.decide(0.5), interval.verdict()
+    assert (ruling.judgment.name, ruling.if_true) == ("DOUBTED", None) and "100 of 500 rows are copies" in str(ruling)
+    assert "rows are copies" in verdict.sentence and "cross" not in str(verdict) and "Take copies out" in str(verdict.advice)

@@ -78,6 +78,33 @@ def test_a_certificate_says_so(seldom: aope.Interval, tmp_path) -> None:
     assert not aope.verify(tmp_path / "forged.json").valid
 
 
+def test_a_certificate_that_says_too_many_rows_is_refused(seldom: aope.Interval) -> None:
+    problem = asked(machine(1, hot_near_the_top=0.15))
+    recipe, circumstances = seldom.recipe, seldom.setting.circumstances
+    assert recipe is not None and circumstances.showing_rows < 40
+    more = replace(seldom, setting=replace(seldom.setting, circumstances=replace(circumstances, showing_rows=48)))
+    given = {"data": problem.data, "starts": problem.starts, "policy": problem.policy, "estimate": recipe.estimate}
+    assert more.check() and "how few rows show" in aope.verify(more, **given).message
+
+
+@pytest.mark.parametrize("share", [0.02, 0.005, 0.0], ids=["forty rows", "ten rows", "no row"])
+@pytest.mark.parametrize("columns", [2, 6])
+def test_rewards_have_no_part_in_how_many_rows_show_what_the_policy_does(share: float, columns: int) -> None:
+    """Rewards of pure chance call for no weights, and those of an event that nobody logged are such."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, states = 2000, rng.normal(size=(2000, columns))
+        after = np.where((np.arange(n) % 10 == 9)[:, None], rng.normal(size=states.shape), np.roll(states, -1, axis=0))
+        actions = (rng.random(n) < share).astype(int)
+        log = aope.Transitions(states, actions, rng.random(n), after, episodes=np.arange(n) // 10)
+        always = aope.DiscretePolicy(lambda at: np.tile([0.0, 1.0], (len(at), 1)), actions=2)
+        problem = aope.Problem(log, log.first_states(), always, aope.Assumptions(discount=0.9, reward_range=(0, 1)))
+        found = aope.cross_fitted_interval(problem)
+        assert found.effective_sample_size < 1.5 * max(actions.sum(), 20)
+        often = replace(problem, policy=aope.DiscretePolicy(lambda at: np.tile([1.0, 0.0], (len(at), 1)), actions=2))
+        assert aope.cross_fitted_interval(often).effective_sample_size > 500
+
+
 def test_many_rows_are_no_reason_to_doubt() -> None:
     often = aope.bound_value(asked(machine(1, hot_near_the_top=0.9)))
     assert not any(each.kind is DoubtKind.FEW_ROWS for each in often.doubts)

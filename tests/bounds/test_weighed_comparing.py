@@ -15,6 +15,7 @@ from accountable_ope.bounds.comparing import _difference
 from accountable_ope.bounds.comparison import Comparison
 from accountable_ope.bounds.decision import Judgment
 from accountable_ope.bounds.weighed import weighed_value
+from accountable_ope.problem.statements import Status, remark
 from accountable_ope.report.contest import comparison_document
 from command import aope_command
 
@@ -150,3 +151,33 @@ def test_the_command_line_agrees_with_a_bound(tmp_path: Path) -> None:
     assert "Assumed by these intervals:" in text and "- The recorded probabilities are those with which" in text
     verdict, decision = (json.loads(each.stdout)["decision"]["judgment"] for each in (bound, compared))
     assert verdict == decision == "SUPPORTED"
+
+
+def test_ends_that_cross_at_the_whole_delta_rank_nothing_at_a_share_of_it() -> None:
+    """Probabilities that are wrong: the same ends lie apart at half of delta, and the gate says that nothing follows."""
+    rare = shown(0.1)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        kinds, actions = rng.integers(0, 3, 400)[:, None].astype(float), (rng.random(400) < 0.08).astype(int)
+        rewards = (rng.random(400) < 0.45 + 0.5 * actions).astype(float)
+        recorded = np.where(actions == 1, 0.05, 0.95)
+        log = aope.Transitions(kinds, actions, rewards, kinds, np.ones(400, bool), np.arange(400), recorded)
+        asked = replace(question(log), policy=rare)
+        whole, half = (weighed_value(asked, delta) for delta in (0.1, 0.05))
+        if whole.status is Status.INCONSISTENT and half.lower < half.upper:
+            break
+    else:
+        pytest.fail("no such log")
+    interval = aope.bound_value(asked)
+    assert interval.better_than_logged().judgment is Judgment.INCONSISTENT
+    found = aope.compare(asked, [aope.NamedPolicy("first", rare)])
+    assert found.share == 0.05 and found.decide("first").judgment is Judgment.INCONSISTENT
+    assert found.unbeaten == ("first", "logged policy")
+
+
+def test_what_speaks_against_probabilities_is_no_matter_of_a_class() -> None:
+    found = contest()
+    first = found.contenders[0]
+    narrow = replace(first.answer, doubts=(remark("narrow", "The ends nearly cross."),))
+    doubted = replace(found, contenders=(replace(first, weighed=narrow), *found.contenders[1:]))
+    assert doubted.contenders[0].status is Status.DOUBTED and not doubted.of_class_alone

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import accountable_ope as aope
+from accountable_ope.cli.verifying import _another_choice
+from accountable_ope.defaults import load_recipe
+from accountable_ope.verification.files import load_record
 from command import aope_command
 from planted_files import MDP, write_planted_files
 
@@ -76,6 +81,19 @@ def test_a_log_whose_first_rows_are_others_is_not_that_of_the_certificate(answer
     assert done.returncode == 5 and "the choice was made on 1000 rows that are not the first ones" in " ".join(
         done.stdout.split()
     )
+
+
+def test_a_class_that_was_chosen_on_the_rows_it_bounds_is_refused(answered: dict, folder: Path) -> None:
+    """Rows and sums agree, and the choice is the one: but it was made on rows of the bound."""
+    recipe, data = load_recipe(folder / "choice.npz"), aope.load_transitions(folder / "planted.parquet")
+    record = load_record(folder / "proof.json")
+    assert recipe.earlier_rows == record.setting.earlier_rows == 1000
+    for said, rows in ((0, len(data)), (100, len(data) - 100)):
+        forged = replace(record, setting=replace(record.setting, earlier_rows=said), data=replace(record.data, rows=rows))
+        assert f"the certificate says that {said} rows chose" in _another_choice(recipe, forged, data)
+    bounded = replace(record, data=replace(record.data, rows=len(data)))
+    assert "first 1000 of the rows that the certificate bounds" in _another_choice(recipe, bounded, data)
+    assert _another_choice(recipe, record, data) == ""
 
 
 def test_who_writes_a_certificate_without_the_choice_is_told_what_it_needs(answered: dict, folder: Path) -> None:

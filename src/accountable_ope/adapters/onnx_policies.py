@@ -142,7 +142,7 @@ def _stated(labels: Sequence[Label], said: Sequence[Label], what: Output, naming
     found = label_indices(np.array(labels, dtype=object if naming.actions else None), naming, name)
     if not len(found) or len(set(found.tolist())) < len(found):
         raise InvalidInput(f"`labels` must name a different action for each column of {name}. Got {_listed(labels)}.")
-    if what != "actions" and said and naming.actions and _known(said, naming.actions):
+    if what != "actions" and said and set(said) <= set(naming.actions or ()):
         told = label_indices(np.array(said), naming, name)
         if told.tolist() != found.tolist():
             raise InvalidInput(

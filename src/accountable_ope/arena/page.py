@@ -48,7 +48,7 @@ def markdown(ranking: Ranking, skipped: Sequence[Skipped] = (), made_by: str = "
     """
     parts = [verdict(ranking), *[f"{each.name} was skipped: {each.reason}." for each in skipped]]
     parts += ["", f"Ours: {made_by[0].lower()}{made_by[1:]}", ""] if made_by else [""]
-    parts += ["### What to use when", "", *table(ADVICE, list(_advice_lines(ranking))), "", ADVISED, ""]
+    parts += ["### What to use when", "", *_not_yet(ranking), *table(ADVICE, list(_advice_lines(ranking))), "", ADVISED, ""]
     parts += ["### Everybody", "", *table(CAREERS, list(_career_lines(ranking))), "", COUNTED, ""]
     parts += ["### The narrowest", "", *table(CELLS, list(_cell_lines(ranking.cells))), "", NARROWEST, ""]
     for group in ranking.groups:
@@ -63,6 +63,22 @@ def markdown(ranking: Ranking, skipped: Sequence[Skipped] = (), made_by: str = "
         parts += ["", "### Refusals", "", *[f"- {name}: {reason}" for name, reason in refusals]]
     return "\n".join(parts)
 
+
+def _not_yet(ranking: Ranking) -> list[str]:
+    """A paragraph where rows of the advice rest on so few logs that they are none."""
+    counts = [row.logs for row in advice(ranking)]
+    few = sum(count < ENOUGH for count in counts)
+    if not few:
+        return []
+    return [
+        f"**Not yet advice**: {few} of {len(counts)} rows rest on fewer than {ENOUGH} logs of some problem, which cannot show "
+        "that a method misses too often.",
+        "",
+    ]
+
+
+ENOUGH = 30
+"""Logs of a problem in which an interval half as wide as it should be is found out more often than not."""
 
 STAR, DAGGER = " \\*", " †"
 ADVICE = (

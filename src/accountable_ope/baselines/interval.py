@@ -37,6 +37,8 @@ ADVICE = {
 }
 """What to do about an interval that decides nothing."""
 
+COPIED = "Take copies out of the log: files that were kept twice, a query that was run again."
+
 _EPISODES = {
     "betting": "Given the episodes before it, each is one of the same process: it starts in a draw of the start distribution and "
     "follows the behavior policy.",
@@ -107,6 +109,8 @@ class BaselineInterval(Shown, Drawn):
     @property
     def advice(self) -> Statement:
         """What to do next."""
+        if any(each.name == "copies" for each in self.doubts):
+            return advice("copies", COPIED)
         return advice(self.status.name.lower(), ADVICE.get(self.status, self.status.value))
 
     @property

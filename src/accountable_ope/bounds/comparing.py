@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arguments import checked
+from ..baselines.interval import BaselineInterval
 from ..classes.function_class import Features, as_classes
 from ..defaults.choosing import Stages, choose_recipe, unseen
 from ..defaults.recipe import Recipe
@@ -46,6 +47,7 @@ from .first_answer import first_answers, names_a_class, only_statistic
 from .interval import Interval
 from .logging_policy import LoggedValue, logged_value
 from .unfit import refuse_unfit
+from .weighed import answer_of, weighed_value
 
 KERNEL = "kernel"
 """The name of the evidence that does not depend on the policy, at discount 0."""
@@ -150,9 +152,10 @@ def compare(
             done = part_of(progress, number / len(asked), (number + 1) / len(asked))
             evaluations.append(evaluate(each, features=features, kernel=kernel, chosen=chosen, options=options, progress=done))
         intervals = [each.bound(radius, share) for each in evaluations]
-    contenders = [Contender(name, found) for name, found in zip(names, intervals, strict=True)]
+    contenders = [_contender(name, found, level) for name, found in zip(names, intervals, strict=True)]
     if today is not None:
-        contenders.append(Contender(LOGGED, today))
+        at_whole = logged_value(problem, delta=level)
+        contenders.append(Contender(LOGGED, at_whole if at_whole.status is Status.INCONSISTENT else today))
     differences = []
     for i, one in enumerate(contenders):
         for k, other in enumerate(contenders[i + 1 :], start=i + 1):
@@ -161,6 +164,22 @@ def compare(
                 ends = _paired(evaluations[i], evaluations[k], intervals[i], intervals[k], radius)
             differences.append(_difference(one, other, ends))
     return Comparison(tuple(contenders), tuple(differences), level, share, missing)
+
+
+def _contender(name: str, found: Interval, delta: float) -> Contender:
+    """What says of itself at the whole delta that nothing follows from it decides nothing at a share of it.
+
+    Ends that cross at delta, or nearly so, may lie well apart at less.
+    """
+    answer = answer_of(found)
+    if found.rebound is None or not isinstance(answer, BaselineInterval):
+        return Contender(name, found)
+    at_whole = weighed_value(found.rebound.evaluation.whole, delta)
+    assert at_whole is not None  # one step decides, as at the share
+    if at_whole.status is Status.INCONSISTENT:
+        return Contender(name, found, at_whole)
+    doubts = answer.doubts or at_whole.doubts
+    return Contender(name, found, replace(answer, doubts=doubts)) if doubts else Contender(name, found)
 
 
 def _choices(

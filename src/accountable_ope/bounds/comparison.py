@@ -75,13 +75,18 @@ class Contender:
         At its share of delta.
     answer : Interval, BaselineInterval or LoggedValue
         What is compared: where recorded probabilities answer first, as in `bound_value`, the interval by them, else `found`.
+    weighed : BaselineInterval, optional
+        The interval by recorded probabilities, where more speaks against it than `found` knows.
     """
 
     name: str
     found: Interval | LoggedValue
+    weighed: BaselineInterval | None = None
 
     @property
     def answer(self) -> Interval | BaselineInterval | LoggedValue:
+        if self.weighed is not None:
+            return self.weighed
         return self.found if isinstance(self.found, LoggedValue) else answer_of(self.found)
 
     @property
@@ -211,7 +216,9 @@ class Comparison(Shown, Drawn):
 
     @property
     def of_class_alone(self) -> bool:
-        """Whether nothing is doubted but classes: no start states of the logged policy, and no rows."""
+        """Whether nothing is doubted but classes: no start states of the logged policy, no rows and no recorded probabilities."""
+        if any(each.by_probabilities and each.status is Status.DOUBTED for each in self.contenders):
+            return False
         elsewhere = any(isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in self.contenders)
         return not elsewhere and not any(_copied(each) for each in self.contenders)
 

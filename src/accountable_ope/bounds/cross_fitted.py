@@ -1,4 +1,4 @@
-"""A cross-fitted doubly robust interval without propensities, asymptotic: it survives a class that does not contain Q."""
+"""A cross-fitted doubly robust interval without propensities, asymptotic: it needs no class that contains Q."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CrossFittedInterval(Shown, Drawn):
     blocks : bool
         Whether these are blocks of consecutive rows, since episodes are not known, or fewer than two for each fold.
     effective_sample_size : float
-        (sum w)^2 / sum w^2 of the weights of the rows.
+        (sum w)^2 / sum w^2 of the weights of the rows, or of weights in which rewards have no part, whichever is smaller.
     largest_share : float
         What one row has of sum (w e)^2; 0 where nothing is left to chance.
     coordinates : int
@@ -201,7 +201,7 @@ def cross_fitted_interval(
     lower, upper, status = clip(unclipped, problem.ranges.value)
     squares = fit.weighted**2
     share = float(squares.max() / squares.sum()) if squares.any() else 0.0
-    size = float(fit.weights.sum() ** 2 / (fit.weights**2).sum()) if fit.weights.any() else 0.0
+    size = fit.effective_sample_size
     return CrossFittedInterval(
         estimate=estimate,
         standard_error=reach / -NormalDist().inv_cdf(level / 2),

@@ -181,6 +181,8 @@ def _against(found: Interval | BaselineInterval | LoggedValue) -> str:
     """What speaks against an interval that rests on no class; empty where nothing does, and where a class is what is doubted."""
     if isinstance(found, BaselineInterval) and found.status in (Status.DOUBTED, Status.INCONSISTENT):
         return " ".join(each.text for each in found.doubts)
+    if isinstance(found, LoggedValue) and found.status is Status.DOUBTED:
+        return next(each.text for each in found.doubts if each.name == "copies")
     if isinstance(found, LoggedValue) and found.status is Status.INCONSISTENT:
         return f"The ends of the logged policy's interval cross, {crossing_clause(found.delta)}. Nothing follows."
     return ""

@@ -28,7 +28,8 @@ class Look:
     status_now : Status
         Its status.
     lower, upper : float
-        What the intervals of all times so far have in common; NaN once the class is refuted.
+        What the intervals of all times so far have in common, but for those at which rows were copies; NaN once the class is
+        refuted.
     status : Status
         INCONSISTENT from the time on at which no function of the class was consistent with the data, or the intervals of all
         times had nothing in common: then, at level delta, the class does not contain Q.
@@ -148,7 +149,13 @@ def look_at(interval: Interval, running: tuple[float, float, Status], seconds: f
 
 
 def running_ends(before: Look | None, interval: Interval) -> tuple[float, float, Status]:
-    """What the interval has in common with those before; nothing in common refutes the class, for good."""
+    """What the interval has in common with those before; nothing in common refutes the class, for good.
+
+    Where rows are copies the interval is too narrow, and has no part in it: later rows may outnumber the copies, and would else
+    lend their name to what was found by these.
+    """
+    if interval.copied:
+        return (*interval.ranges.value, Status.VACUOUS) if before is None else (before.lower, before.upper, before.status)
     lower, upper, statuses = interval.lower, interval.upper, [interval.outcome]
     if before is not None:
         lower, upper, statuses = max(before.lower, lower), min(before.upper, upper), [before.status, interval.outcome]

@@ -19,7 +19,6 @@ from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.kernel import LabeledRank
 from ..kernels.products import Progress, part_of
-from ..problem.copies import CopyFinder
 from ..statistics.examiner import Examiner
 from ..statistics.partial import PartialStatistic
 from ..statistics.smoothing import smoothed
@@ -27,6 +26,7 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns, batch_columns, located_statistic
 from ..validation import probability_level
 from .asymptotic import LeastLoss, check_class, least_loss_solution
+from .copied_rows import copy_finder
 from .log_begun import LogBegun, first_rows_of
 from .sandwich import SandwichInterval, SandwichRows, sandwich_from
 from .streamed import HEAD, refuse_unstreamed
@@ -102,7 +102,7 @@ def sandwich_stream(
 
 def _summed(scan: TransitionScan, log: LogBegun, progress: Progress | None) -> tuple[PartialStatistic, int]:
     """Sums over all rows, and how many of these are copies, where they are too many."""
-    copies = CopyFinder()
+    copies = copy_finder(scan)
 
     def parts() -> Iterator[PartialStatistic]:
         at = 0

@@ -14,7 +14,6 @@ from ..errors import InvalidInput
 from ..io.ahead import ahead
 from ..io.scanning import TransitionScan
 from ..kernels.products import Progress, part_of
-from ..problem.copies import CopyFinder
 from ..problem.fingerprint import Fingerprint
 from ..problem.logged_starts import Sightings, continuous
 from ..problem.problem import Question
@@ -35,6 +34,7 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
+from .copied_rows import copy_finder
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
@@ -169,7 +169,7 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    copies = CopyFinder()
+    copies = copy_finder(scan)
     kept_in_file = [*passing] if watch is None else [*passing, watch]
     done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), kept_in_file)
     with (
@@ -248,8 +248,8 @@ def bound_sums(
     """The interval from sums over the rows, added up from parts that are not at hand any more.
 
     Without the rows there is no cut, no step in the data is known to be smaller than what was declared, and the class cannot be
-    tested: the interval is wider than that of `bound_stream`. That no row is in two parts, and that the number of rows was not
-    chosen by looking at them, is up to the caller.
+    tested: the interval is wider than that of `bound_stream`. Copies of rows are looked for in the `part` alone. That no row is
+    in two parts, and that the number of rows was not chosen by looking at them, is up to the caller.
 
     Parameters
     ----------
@@ -308,6 +308,7 @@ def bound_sums(
         record=DataRecord(sums.count, "", question.question.starts.sha256),
         no_cut=NoCut.SUMS,
         anchor=anchor,
+        copied=part.copies.doubted,
     )
     split = split_delta(probability_level(delta), start_is_exact=problem.start_is_exact)
     return streamed_interval([streamed], rule, split)

@@ -208,6 +208,9 @@ def _by_probabilities(
     low, high = outward(found.lower, found.upper)
     sure = f"With {confidence(found.delta)} confidence {NEW} lies between {low} and {high}"
     given, doubted = "if actions were drawn with the recorded probabilities", ""
+    copied = _copies_of(found)
+    if copied:
+        return f"{copied} Only if all rows were new: {sure[0].lower()}{sure[1:]}, {given}.", ""
     match found.status:
         case Status.VACUOUS:
             least, most = found.return_range
@@ -227,6 +230,11 @@ def _by_probabilities(
     return first, " ".join(filter(None, (doubted, by, _no_logged(companions))))
 
 
+def _copies_of(found: BaselineInterval) -> str:
+    """That rows are copies, in a sentence; empty where they are not."""
+    return next((each.text for each in found.doubts if each.name == "copies"), "")
+
+
 def _crossed(found: BaselineInterval) -> str:
     """Why no value follows from recorded probabilities, and how likely that is where they are right."""
     often = next((each for each in found.doubts if each.name == "taken-too-often"), None)
@@ -240,7 +248,7 @@ def _crossed(found: BaselineInterval) -> str:
 def _beside(companions: Companions) -> str:
     """What recorded probabilities say where they do not answer first."""
     found = companions.weighed
-    if found is None or companions.leads or found.status is Status.VACUOUS:
+    if found is None or companions.leads or found.status is Status.VACUOUS or _copies_of(found):
         return ""
     premise = "If actions were drawn with the recorded probabilities, and steps begin in draws of the start states"
     if found.status is Status.INCONSISTENT:

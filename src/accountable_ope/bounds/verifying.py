@@ -36,9 +36,10 @@ from ..verification.files import load_record
 from ..verification.record import Circumstances, ClassRecord, CutRecord, Record, RestRecord, StatisticRecord
 from ..verification.verify import Verification, sentence, verify_record
 from .average_reward import average_members
+from .cross_fitted import FEW_ROWS, showing_rows
 from .ends import constraint_set, step_rows
 from .evaluation import Around, Evaluation, evaluation_from
-from .interval import SHOWN_ROWS, Interval
+from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
 
@@ -135,10 +136,11 @@ def _later(record: Record, data: Transitions) -> Transitions:
     A monitor keeps neither labels of episodes nor recorded probabilities: its rows are those of the log without them.
     """
     earlier = record.setting.earlier_rows
-    later = data.rows(slice(earlier, None)) if earlier and len(data) == record.data.rows + earlier else data
+    later = data.after(earlier) if earlier and len(data) == record.data.rows + earlier else data
     if (later.episodes is None and later.behavior_probability is None) or later.sha256 == record.data.sha256:
         return later
     unlabeled = Transitions(later.states, later.actions, later.rewards, later.next_states, later.terminated)
+    unlabeled.__dict__["copies"] = later.copies
     return unlabeled if unlabeled.sha256 == record.data.sha256 else later
 
 
@@ -158,8 +160,8 @@ def _against_data(
         return "the start states are others than those of the certificate"
     if data.left_out > record.setting.left_out:
         return "rows of the log were left out, and the certificate does not say so"
-    if data.copies.doubted and not record.setting.copied_rows:
-        return "rows stand in the log again, and the certificate does not say so"
+    if data.copies.doubted > record.setting.copied_rows:
+        return "rows stand in the log again, and the certificate does not say so of as many"
     if policy.exact != record.setting.exact_policy:
         return "the policy is not known as exactly as the certificate says"
     if (estimate is not None) != record.setting.anchored:
@@ -191,8 +193,7 @@ def _against_data(
         when = Choice(setting.earlier_rows, setting.kernel_chosen, setting.estimate_before, setting.points_before)
         reference = max((part.reference for part in record.classes), key=abs)
         evaluation = evaluation_from(problem, chosen, classes, Around(estimate, reference, when))
-        # Of a longer log that was read in parts, rows are judged by the first ones.
-        if len(data) <= SHOWN_ROWS and bool(evaluation.showing) != bool(setting.showing_rows):
+        if not _same_count(setting.showing_rows, _showing(record, evaluation)):
             return "how few rows show what the target policy does is something else than in the certificate"
         try:
             plans = [_plan(part, evaluation, rule, index, setting) for index, part in enumerate(record.classes)]
@@ -214,6 +215,19 @@ def _against_data(
         if wrong:
             return f"{wrong} of {part.description.text} is not that of the data"
     return ""
+
+
+def _showing(record: Record, evaluation: Evaluation) -> int:
+    """How few rows show what the policy does: of a longer log that was read in parts, by its first rows, those tested."""
+    rows, data = record.classes[0].specification.first_rows, evaluation.problem.data
+    if rows is None or rows >= len(data) or evaluation.anchor is None or not evaluation.chosen.around_a_fit:
+        return evaluation.showing
+    return showing_rows(evaluation.problem.part(data.rows(slice(0, rows))), len(data))
+
+
+def _same_count(claimed: int, found: int) -> bool:
+    """Up to one row of rounding, which may also lift a number to where it is not said any more."""
+    return abs((claimed or FEW_ROWS) - (found or FEW_ROWS)) <= 1
 
 
 def _plan(part: ClassRecord, evaluation: Evaluation, rule: RadiusRule, index: int, setting: Circumstances) -> Plan | None:

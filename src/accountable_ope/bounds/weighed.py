@@ -66,9 +66,9 @@ def leads(problem: Problem) -> bool:
 def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     """Betting on weighted rewards; None where more than one step decides, or no probabilities are recorded.
 
-    Its ends have crossed where the rows speak against the recorded probabilities: by the weighted rewards, by the actions alone,
-    or as copies of others; `doubts` says which, and with which probability that happens where they are right. Raises InvalidInput
-    where there is no such interval: start states that the log does not begin in, or a policy without probabilities.
+    Its ends have crossed where the rows speak against the recorded probabilities, by the weighted rewards or by the actions
+    alone; `doubts` says which, and with which probability that happens where they are right, or that rows are copies. Raises
+    InvalidInput where there is no such interval: start states that the log does not begin in, or a policy without probabilities.
     """
     if not one_step(problem):
         return None
@@ -87,9 +87,11 @@ def weighed_value(problem: Problem, delta: float) -> BaselineInterval | None:
     alone = Assumptions(discount=0.0, reward_range=facts.reward_range, value_range=facts.value_range)
     found = importance_sampling_interval(rows, problem.policy, assumptions=alone, horizon=1, delta=delta)
     copied = statements(copy_doubts(data.copies.doubted, len(data)))  # copies are no new draws
-    if copied or taken_too_often(rows):
+    if copied:
+        found = replace(found, doubts=copied)
+    elif taken_too_often(rows):
         least, most = found.return_range
-        found = replace(found, lower=most, upper=least, doubts=copied or (_too_often_doubt(),))
+        found = replace(found, lower=most, upper=least, doubts=(_too_often_doubt(),))
     premises = _premises(found.premises, facts.reward_range, every_row=len(first) == len(data), discounted=facts.discount > 0)
     return replace(found, estimand="Value of the target policy", count=len(data), premises=premises)
 

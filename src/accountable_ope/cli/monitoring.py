@@ -149,7 +149,7 @@ def _verdict(looks: Sequence[Look], threshold: float) -> str:
     if decision is not None:
         side, unsure = (
             ">=" if decision.at_least else "<",
-            (", if all rows were new, and some are copies" if looks[-1].copied else ", if the class contains Q, which is doubted")
+            (", before rows came that are copies" if looks[-1].copied else ", if the class contains Q, which is doubted")
             if looks[-1].doubted
             else "",
         )

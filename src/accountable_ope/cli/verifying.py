@@ -9,7 +9,9 @@ from cyclopts import Parameter
 
 from ..bounds.verifying import verify as verify_certificate
 from ..defaults.files import load_recipe
+from ..defaults.recipe import Recipe
 from ..errors import InvalidInput
+from ..problem.transitions import Transitions
 from ..verification.files import load_record
 from ..verification.record import Record
 from ..verification.verify import Verification
@@ -53,8 +55,8 @@ def verify(
             )
         inputs = read_inputs(data, problem, need_starts=record.average is None)
         recipe = None if choice is None else load_recipe(choice)
-        if recipe is not None and len(inputs.data) > record.data.rows and not recipe.made_on(inputs.data):
-            why = f"the choice was made on {recipe.earlier_rows} rows that are not the first ones of these data"
+        why = "" if recipe is None else _another_choice(recipe, record, inputs.data)
+        if why:
             found = Verification(False, f"Not proved: {why}.")
         else:
             estimate = None if recipe is None else recipe.estimate
@@ -64,6 +66,18 @@ def verify(
     else:
         print_verification(console(), record, found)
     return 0 if found.valid else NOT_PROVED
+
+
+def _another_choice(recipe: Recipe, record: Record, data: Transitions) -> str:
+    """Why the choice is not that of the certificate, made on the rows before those of the bound; empty where it is."""
+    rows, said = recipe.earlier_rows, record.setting.earlier_rows
+    if rows != said:
+        return f"the choice was made on {rows} rows, and the certificate says that {said} rows chose"
+    if len(data) > record.data.rows and not recipe.made_on(data):
+        return f"the choice was made on {rows} rows that are not the first ones of these data"
+    if len(data) == record.data.rows and recipe.made_on(data):
+        return f"the choice was made on the first {rows} of the rows that the certificate bounds"
+    return ""
 
 
 def _document(record: Record, found: Verification, *, with_data: bool) -> dict[str, object]:

@@ -182,7 +182,7 @@ class Recipe:
             )
         self.made_for.refuse_other(problem, self.earlier_rows)
         self._refuse_another_estimate(problem)
-        part = problem.part(data.rows(slice(self.earlier_rows, None)))
+        part = problem.part(data.after(self.earlier_rows))
         facts = part.assumptions
         if self.kind is ClassKind.NONE:  # nothing was logged that tells values apart: any function is as good as any other
             facts = replace(facts, misfit=max(part.ranges.span, facts.misfit), norm_bound=part.ranges.span or 1.0)

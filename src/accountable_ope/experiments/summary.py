@@ -167,7 +167,8 @@ def estimate_findings(rows: Sequence[EstimateRow], scale: Scale) -> list[Finding
             Finding(
                 f"the norm of the correction grows with n ({radius})",
                 all(a <= b + 1e-9 for a, b in pairwise(values)) and values[-1] > 0,
-                ", ".join(f"n = {n}: {_number(value)}" for n, value in norms.items()) + f"; delta varies at n = {middle}",
+                ", ".join(f"n = {n}: {_number(value)}" for n, value in norms.items())
+                + f"; means over both estimates; delta varies at n = {middle}",
             )
         )
     return found

@@ -104,7 +104,20 @@ class TransitionScan:
         whole(rows, "rows", least=0)
         if rows + 2 > self.rows:
             raise InvalidInput(f"`rows` must leave at least two of {self.rows} rows. Got {rows}.")
-        return replace(self, skipped=self.skipped + rows)
+        skipped = self.skipped + rows
+        copied = min(
+            self.copies.rows, sum(file.rows for file in self.files) - skipped - 1
+        )  # of which files is not known any more
+        return replace(self, skipped=skipped, copies=replace(self.copies, rows=copied))
+
+    def before(self) -> Iterator[Transitions]:
+        """The rows that are left out at the beginning."""
+        left = self.skipped
+        for data in replace(self, skipped=0) if left else ():
+            yield data if len(data) <= left else data.rows(slice(0, left))
+            left -= len(data)
+            if left <= 0:
+                return
 
     def __len__(self) -> int:
         return self.rows

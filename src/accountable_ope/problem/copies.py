@@ -72,13 +72,16 @@ NO_COPIES = Copies()
 
 
 class CopyFinder:
-    """Takes the rows of a log in, part by part and in order; what it finds does not depend on the parts."""
+    """Takes the rows of a log in, part by part and in order; what it finds does not depend on the parts.
 
-    def __init__(self) -> None:
-        self._rows, self._level = 0, 0
+    since: the first row that counts. Those before it are remembered, so that later rows may be copies of them.
+    """
+
+    def __init__(self, since: int = 0) -> None:
+        self._since, self._rows, self._level = since, 0, 0
         self._last: Prints = np.zeros(0, dtype=np.uint64)
         self._seen = [_Windows.none()]
-        self._copied, self._weight, self._counted = 0, 0, 0
+        self._copied, self._weight, self._counted = 0, 0, since
 
     @property
     def rows(self) -> int:
@@ -116,7 +119,8 @@ class CopyFinder:
         """Count what came again so far, of which the first is remembered, and choose fewer windows where that is not enough."""
         seen = _Windows.joined(self._seen)
         copied, weight, firsts = seen.repeated(self._counted, self._rows, self._level)
-        self._copied, self._weight, self._counted = self._copied + copied, self._weight + weight, self._rows
+        self._copied, self._weight = self._copied + copied, self._weight + weight
+        self._counted = max(self._counted, self._rows)
         while len(firsts.at) > MOST // 2:
             self._level += 1
             firsts = firsts.some(_chosen(firsts.prints, self._level))
@@ -125,7 +129,7 @@ class CopyFinder:
     def found(self) -> Copies:
         """What the rows so far show."""
         copied, weight, _ = _Windows.joined(self._seen).repeated(self._counted, self._rows, self._level)
-        return Copies(self._copied + copied, (self._weight + weight) / max(self._rows, 1))
+        return Copies(self._copied + copied, (self._weight + weight) / max(self._rows - self._since, 1))
 
     @property
     def arrays(self) -> dict[str, IntArray]:
@@ -192,9 +196,9 @@ class _Windows:
         return copied, weight, _Windows(self.prints[firsts], self.at[firsts], alike[firsts])
 
 
-def copies_in(data: Transitions) -> Copies:
-    """Of rows that are all at hand."""
-    finder = CopyFinder()
+def copies_in(data: Transitions, since: int = 0) -> Copies:
+    """Of rows that are all at hand, from one of them on."""
+    finder = CopyFinder(since)
     finder.take(data)
     return finder.found()
 

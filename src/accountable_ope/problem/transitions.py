@@ -206,6 +206,12 @@ class Transitions:
             found.__dict__["_episode_numbers"] = frozen(self.episode_numbers[index])
         return found.having_left_out(self.left_out)._called(self)
 
+    def after(self, count: int) -> Transitions:
+        """The rows after the first ones; those that stand among the first, too, are copies."""
+        found = self.rows(slice(count, None))
+        found.__dict__["copies"] = copies_in(self, since=count)
+        return found
+
     def paying(self, rewards: FloatArray) -> Transitions:
         """The same rows with other rewards, such as the same ones in other units."""
         found = copy(self)

@@ -140,7 +140,7 @@ def few_row_doubts(showing: int, rows: int, misfit: float = 0.0) -> tuple[Doubt,
     text = (
         f"What the target policy does is shown by few rows: {rows:,} weigh as much as {showing}. That Q is as near to the fit as "
         "is asserted hangs on what they happened to show: an event that they missed can move the value further. Log more of what "
-        "the target policy does, or assert less (`within`)."
+        "the target policy does."
     )
     return (Doubt(DoubtKind.FEW_ROWS, None, doubt("few-rows", text, ("showing", showing), ("rows", rows)), weak=False),)
 

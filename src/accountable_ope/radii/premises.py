@@ -223,7 +223,7 @@ def state_box_premise(box: tuple[tuple[float, ...], tuple[float, ...]]) -> State
 
 def planned_size(rows: int) -> Statement:
     """In the place of a fixed number of rows, for a radius that holds at all of them at once."""
-    text = f"The radius is tightest at {rows} rows, a number that was fixed before the data; it holds at all numbers of rows."
+    text = f"The radius was made for {rows} rows, a number that was fixed before the data; it holds at all numbers of rows."
     return premise("planned-size", text, ("rows", rows))
 
 

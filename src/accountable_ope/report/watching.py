@@ -48,16 +48,15 @@ def monitor_sentence(monitor: Watched) -> str:
 
 def running_sentence(lower: float, upper: float, status: Status, delta: float, *, doubted: bool, copied: bool) -> str:
     """What the looks of all times have in common."""
+    if copied:
+        rest = running_sentence(lower, upper, status, delta, doubted=False, copied=False)
+        return f"Rows are copies of others, and what they say is left out. Before them: {rest[0].lower()}{rest[1:]}"
     if status is Status.INCONSISTENT:
         return "No function of the class fits the looks of all times together, so that there is no interval."
     if status is Status.VACUOUS:
         return "These data and assumptions do not bound the new policy's value yet."
     low, high = outward(lower, upper)
     sure = f"{confidence(delta)} confidence, at all times together,"
-    if copied:
-        return (
-            f"Rows are copies of others; only if all were new, with {sure} the new policy's value lies between {low} and {high}."
-        )
     if doubted:
         return f"The class is doubted; only if it contains Q, with {sure} the new policy's value lies between {low} and {high}."
     return f"With {sure} the new policy's value lies between {low} and {high}."

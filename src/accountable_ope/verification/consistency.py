@@ -28,7 +28,7 @@ def check_setting(record: Record, rule: RadiusRule) -> None:
     require(record.estimand == (VALUE if average is None else AVERAGE), "it names something else than what it bounds")
     require(record.data.rows >= 2, "it has fewer than two rows")
     require(math.isfinite(setting.effective_starts) and setting.effective_starts > 0, "its number of start states is none")
-    require(0 <= setting.copied_rows < record.data.rows, "more rows are copies than there are")
+    require(0 <= setting.copied_rows <= record.data.rows, "more rows are copies than there are")
     require(0 <= setting.showing_rows <= record.data.rows, "more rows show what the policy does than there are")
     require(setting.earlier_rows >= 0 and setting.planned >= 1 and setting.left_out >= 0, "a number of rows is negative")
     require(rule.anytime or not setting.growing, "its radius does not hold at all numbers of rows")
