@@ -8,6 +8,7 @@ import pytest
 
 import accountable_ope as aope
 import onnx_files
+from accountable_ope.cli.comparing import _named
 from command import aope_command
 
 pytest.importorskip("onnx")
@@ -80,6 +81,35 @@ def test_a_comparison_knows_the_order_of_its_models(folder):
     assert refused.returncode == 2 and "--policy-labels" in refused.stderr
     alone = aope_command("compare", "log.parquet", *COMMON, "--policy", RULE, *LABELS, cwd=folder)
     assert alone.returncode == 2 and "no effect" in " ".join(alone.stderr.split())
+
+
+def test_policies_of_a_comparison_have_names_where_somebody_gives_them(folder):
+    command = ("compare", "log.parquet", *COMMON, "--no-logged-policy", "--json")
+    done = aope_command(*command, "--policy", f"by hand={RULE}", "--policy", "never=wait", "--best", "never", cwd=folder)
+    assert done.returncode == 2 and "no column" not in done.stderr  # a name is one word
+    named = ("--policy", f"by-hand={RULE}", "--policy", "never=wait", "--policy", "model=policy.onnx", *LABELS)
+    found = json.loads(aope_command(*command, *named, cwd=folder).stdout)
+    assert [each["name"] for each in found["policies"]] == ["by-hand", "never", "model"]
+    unnamed = ("--policy", RULE, "--policy", "wait", "--policy", "policy.onnx", *LABELS)
+    plain = json.loads(aope_command(*command, *unnamed, cwd=folder).stdout)
+    assert [each["lower"] for each in found["policies"]] == [each["lower"] for each in plain["policies"]]
+    twice = aope_command(*command, "--policy", "new=wait", "--policy", "new=treat", cwd=folder)
+    assert twice.returncode == 2 and "different policies" in twice.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "where"),
+    [
+        ("new=policy.onnx", "new", "policy.onnx"),
+        ("careful = no", "careful = no", "careful = no"),
+        (f"careful={RULE}", "careful", RULE),
+        ("treat if lactate>=1 else wait", "treat if lactate>=1 else wait", "treat if lactate>=1 else wait"),
+        ("lactate==1", "lactate==1", "lactate==1"),
+        ("a=treat if kind == 'x=y' else wait", "a", "treat if kind == 'x=y' else wait"),
+    ],
+)
+def test_what_is_a_name_and_what_a_rule(text, name, where):
+    assert _named(text) == (name, where)
 
 
 def test_it_is_said_which_column_is_taken_for_which_action(folder):

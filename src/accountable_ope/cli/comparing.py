@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +48,8 @@ class ContestOptions:
     """Start states and target policies."""
 
     policy: tuple[str, ...] = ()
-    """A target policy: module:function, policy.onnx, or a rule on columns; repeatable. Default: the columns of the files."""
+    """A target policy: module:function, policy.onnx, or a rule on columns, with a name if you like (new=policy.onnx); repeatable.
+    Default: the columns of the files."""
     starts: Path | None = None
     """File of start states (state, weight, target_probability). Default: first states of episodes."""
     sampled_starts: bool = False
@@ -65,15 +67,21 @@ class ContestOptions:
     best: Annotated[str | None, Parameter(group=DECISION)] = None
     """Decide whether this --policy is better than each other. Exit code 0: supported; 3: refuted; 4: undecided; 5: neither."""
 
+    @property
+    def named(self) -> dict[str, str]:
+        """What each policy is called, and where it is."""
+        return dict(_named(each) for each in self.policy)
+
     def check(self) -> None:
         """Refuse what names no policies, or compares one with nothing."""
-        if len(set(self.policy)) < len(self.policy):
+        if len(self.named) < len(self.policy):
             raise InvalidInput(f"--policy must name different policies. Got {' '.join(self.policy)}.")
-        if self.best is not None and self.best not in (self.policy or (COLUMNS,)):
-            raise InvalidInput(f"--best must name one of the policies of --policy. Got {self.best!r}.")
+        if self.best is not None and self.best not in (self.named or (COLUMNS,)):
+            known = ", ".join(map(repr, self.named or (COLUMNS,)))
+            raise InvalidInput(f"--best must name one of the policies of --policy: {known}. Got {self.best!r}.")
         if self.best is not None and self.no_logged_policy and len(self.policy) < 2:
             raise InvalidInput("--best with --no-logged-policy needs more than one --policy: there is nothing to compare with.")
-        if self.policy_labels is not None and not any(map(is_file, self.policy)):
+        if self.policy_labels is not None and not any(map(is_file, self.named.values())):
             raise InvalidInput("--policy-labels is for a policy in an ONNX file, and has no effect here.")
 
     def each(self) -> list[ProblemOptions]:
@@ -86,13 +94,23 @@ class ContestOptions:
             ignore_column=self.ignore_column,
         )
         return [
-            replace(shared, policy=name, policy_labels=self.policy_labels if is_file(name) else None) for name in self.policy
+            replace(shared, policy=where, policy_labels=self.policy_labels if is_file(where) else None)
+            for where in self.named.values()
         ] or [shared]
 
     def files(self, data: Path) -> list[Path]:
         """All files that are read."""
-        modules = (module_file(name) for name in self.policy)
+        modules = (module_file(where) for where in self.named.values())
         return [path for path in (data, self.starts, *modules) if path is not None]
+
+
+def _named(policy: str) -> tuple[str, str]:
+    """Name and place of a policy; where nobody named it, its place is its name.
+
+    A rule compares by ==, <= and >=, before which stands more than one word or no word at all.
+    """
+    found = None if Path(policy).exists() else re.fullmatch(r"([^\W\d][\w.-]*)=(?!=)(.+)", policy.strip(), re.DOTALL)
+    return (policy, policy) if found is None else (found[1], found[2].strip())
 
 
 def compare(
@@ -123,7 +141,7 @@ def compare(
     with progress(output.as_json) as phase:
         phase("reading")
         read: list[Inputs] = [read_inputs(data, each).looked_at(one_bandwidth=one_bandwidth) for each in contest.each()]
-        policies = [NamedPolicy(each.policy or COLUMNS, inputs.policy) for each, inputs in zip(contest.each(), read, strict=True)]
+        policies = [NamedPolicy(name, inputs.policy) for name, inputs in zip(contest.named or (COLUMNS,), read, strict=True)]
         asked = read[0].problem(assumptions)
         recipes = None
         if nobody_named:
