@@ -285,7 +285,8 @@ def _doubted(interval: Interval, companions: Companions) -> tuple[str, str]:
     first += f"; {logged}." if logged else "."
     rests = f"Only if {ONLY_IF[worst.kind]}"
     second = f"{rests}: {_how_sure(interval, lead=False)} between {low} and {high}."
-    return first, " ".join(filter(None, (second, _left_out(companions))))
+    # Why there is no bet has been said where rows are few; of other weights their number would be another.
+    return first, " ".join(filter(None, (second, _no_logged(companions) if few else _left_out(companions))))
 
 
 def _why(worst: Doubt) -> str:
