@@ -143,3 +143,19 @@ def test_a_column_is_the_one_that_is_written_and_not_a_look_alike():
     for name, treated in (("dose_\u00b5g", [1.0, 0.0]), ("dose_\u03bcg", [0.0, 1.0])):
         _, treat = rule_policy(f"treat if {name} > 0.5 else wait", naming).branches(states)
         assert treat.weights.tolist() == treated
+
+
+def test_a_number_of_single_precision_is_the_one_that_was_written():
+    """The same log as CSV and as a file of floats of 32 bits follows the same rule."""
+    doses = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    naming = aope.Naming(["dose"], ["no", "yes"])
+    for rule in (
+        "yes if dose >= 0.7 else no",
+        "yes if dose == 0.7 else no",
+        "yes if 0.3 < dose else no",
+        "yes if -0.1 <= -dose else no",
+    ):
+        double = taken(rule, naming, states=doses[:, None])
+        single = taken(rule, naming, states=doses.astype(np.float32).astype(float)[:, None])
+        assert double == single
+    assert taken("yes if dose >= 0.7 else no", naming, states=np.array([[0.6999999]])) == [0]

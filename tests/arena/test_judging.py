@@ -208,3 +208,29 @@ def test_a_refuted_claim_of_ours_is_an_exit_code(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing\n")
     assert aope_command("arena", "--quick", "--markdown", "page.md", cwd=tmp_path).returncode == 2
+
+
+def test_what_was_done_with_a_wrong_class_is_no_news_of_where_it_is_right():
+    """A method may miss always where it was told a class that does not hold Q, and be the best where the class does."""
+    promised = {"contestant": "lstdq sandwich", "guarantee": "asymptotic"}
+    right = [
+        *around([0.02] * 27 + [-0.02] * 3, **promised),
+        *around([0.2] * 30),
+        *around([0.02] * 27 + [-0.02] * 3, challenge="tabular-50", **promised),
+        *around([0.2] * 30, challenge="tabular-50"),
+    ]
+    wrong = [row for name in ("planted-wrong", "puck-wrong") for row in around([-0.02] * 60, challenge=name, **promised)]
+    ranking = Ranking(standings([replace(each, truth=TRUTH) for each in (*right, *wrong)]))
+    winners = {cell.challenge: cell.anybody and cell.anybody.contestant for cell in ranking.cells}
+    assert winners == dict.fromkeys(("bandit", "tabular-50"), "lstdq sandwich") | dict.fromkeys(("planted-wrong", "puck-wrong"))
+    [career] = [each for each in ranking.careers if each.contestant == "lstdq sandwich"]
+    assert career.honest and not career.steady and career.fraction < 0.6
+
+
+def test_who_held_the_truth_in_no_log_wins_nothing_however_few_they_are():
+    few = [*around([-0.01] * 2, contestant="aope azuma"), *around([0.2] * 2)]
+    ranking = Ranking(standings(few))
+    [cell] = ranking.cells
+    assert cell.anybody.contestant == "aope certified" and ranking.won == (0, 0)
+    said = verdict(ranking)
+    assert "which fewer than seven logs of a problem cannot do" in said and "no problem has 30 logs" in said

@@ -1,6 +1,7 @@
 """Contestants against slow and obvious twins: the formulas of their papers, written out."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.optimize import linprog, minimize
 from scipy.stats import chi2, norm
 
 import accountable_ope as aope
-from accountable_ope.baselines import contestant_named
+from accountable_ope.baselines import Entry, contestant_named
 from accountable_ope.baselines.coin_dice import extreme_value, heaviest_weights, weighted_value
 from accountable_ope.baselines.double_reinforcement import fold_of
 from accountable_ope.baselines.fitted_q import fitted_q
@@ -303,3 +304,29 @@ def test_what_is_proved_for_a_coin_covers_and_an_eighth_of_it_does_not(name):
         misses += not low <= 0.5 <= high
         narrow += abs(0.5 - 0.5 * (low + high)) > (high - low) / 16
     assert misses <= 16 and narrow > 16  # of 60 at .1, beyond 16 with probability 2e-5
+
+
+@dataclass(frozen=True)
+class TwoColumns:
+    """A square that plays no part, in any unit, and what pays."""
+
+    scale: float
+    dimension: int = 2
+    intercept: bool = True
+
+    def __call__(self, points):
+        return np.column_stack([self.scale * points[:, 0] ** 2, points[:, 1]])
+
+
+@pytest.mark.parametrize("name", ["lstdq sandwich", "double reinforcement learning", "coindice", "linear fqe bootstrap"])
+def test_units_of_features_have_no_part_in_an_interval(name):
+    """A column that is a million times larger than the others hides none of them."""
+    rng = np.random.default_rng(0)
+    states = rng.random((2000, 2))
+    rewards = np.clip(0.1 + 0.8 * states[:, 1] + 0.05 * rng.normal(size=2000), 0, 1)
+    data = aope.Transitions(states, np.zeros(2000, int), rewards, states, np.ones(2000, bool), np.arange(2000))
+    policy = aope.DiscretePolicy(lambda at: np.ones((len(at), 1)), actions=1)
+    facts = aope.Assumptions(discount=0.5, reward_range=(0, 1))
+    problem = aope.Problem(data, aope.StartStates([[0.5, 1.0]]), policy, facts)
+    found = [ends(name, Entry(problem, TwoColumns(scale), horizon=1)) for scale in (1.0, 1e6)]
+    assert found[0] == pytest.approx(found[1], rel=1e-6) and found[0][0] < 0.9 < found[0][1] < 0.92

@@ -148,7 +148,7 @@ def test_the_command_line_agrees_with_a_bound(tmp_path: Path) -> None:
     compared = aope_command("compare", *shared, "--best", "0", cwd=tmp_path)
     assert bound.returncode == compared.returncode == 0, compared.stderr
     text = aope_command("compare", *shared[:-1], cwd=tmp_path).stdout
-    assert "Assumed by these intervals:" in text and "- The recorded probabilities are those with which" in text
+    assert "Assumed by the intervals of all policies:" in text and "- The recorded probabilities are those with which" in text
     verdict, decision = (json.loads(each.stdout)["decision"]["judgment"] for each in (bound, compared))
     assert verdict == decision == "SUPPORTED"
 

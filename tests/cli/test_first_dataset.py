@@ -177,7 +177,7 @@ def test_exit_codes_are_in_the_help_and_on_the_pages() -> None:
     ):
         assert row in verdict
     page = (docs / "command-line.md").read_text()
-    for row in ("| 3 | REFUTED |", "| 4 | UNDECIDED |", "| 5 | not decided, since the class is DOUBTED or INCONSISTENT"):
+    for row in ("| 3 | REFUTED |", "| 4 | UNDECIDED |", "| 5 | not decided, since the result is DOUBTED or INCONSISTENT"):
         assert row in page
 
 

@@ -24,7 +24,7 @@ TABLE = pa.table(
         "reward": RNG.uniform(size=ROWS),
         "next_state_0": RNG.normal(size=ROWS),
         "next_state_1": RNG.normal(size=ROWS),
-        "terminated": RNG.uniform(size=ROWS) < 0.1,
+        "terminated": [label not in LABELS[row + 1 :] and row % 2 == 0 for row, label in enumerate(LABELS)],
         "episode": LABELS,
         "behavior_probability": RNG.uniform(0.1, 1.0, ROWS),
         "hour": np.arange(ROWS),
@@ -119,7 +119,7 @@ def test_a_file_a_folder_a_pattern_a_list_and_a_uri(whole, tmp_path):
 
 
 def test_a_list_is_read_in_its_order(whole, tmp_path):
-    folder = write(tmp_path, (30,))
+    folder = write(tmp_path, (30,), TABLE.drop_columns(["terminated"]))
     parts = list(aope.scan_transitions([folder / "part-2.parquet", folder / "part-1.parquet"], batch_rows=30))
     np.testing.assert_array_equal(np.concatenate([part.rewards for part in parts]), np.roll(whole.rewards, 30))
 

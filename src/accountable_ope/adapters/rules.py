@@ -111,6 +111,20 @@ def rule_policy(
     return DiscretePolicy(lambda states: one_hot(choice.at(states)[:, 0], count, "The rule"), given)
 
 
+def _written(node: ast.expr) -> float | None:
+    """The number that stands in a rule; None where something is computed."""
+    sign = -1.0 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1.0
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(inner, ast.Constant) or not isinstance(inner.value, int | float):
+        return None
+    return sign * float(inner.value) if abs(inner.value) < 1e38 else None
+
+
+def _meant(values: FloatArray, written: float | None) -> FloatArray:
+    """A column of single precision holds for 0.7 what that becomes there: such a number is the one that is written."""
+    return values if written is None else np.where(values == float(np.float32(written)), written, values)
+
+
 @dataclass(frozen=True)
 class _Choice:
     """What a rule gives: an action index in one column, or an action vector."""
@@ -184,7 +198,9 @@ class _Reader:
         word = self._word(node)
         if word is not None:
             return word
-        sides = [self.number(each, depth + 1) for each in (node.left, *node.comparators)]
+        compared_nodes = (node.left, *node.comparators)
+        sides = [self.number(each, depth + 1) for each in compared_nodes]
+        written = [_written(each) for each in compared_nodes]
         signs = []
         for each in node.ops:
             if type(each) not in COMPARISONS:
@@ -193,7 +209,10 @@ class _Reader:
 
         def compared(states: FloatArray) -> BoolArray:
             values = [self._finite(side(states), states) for side in sides]
-            found = [sign(a, b) for sign, a, b in zip(signs, values[:-1], values[1:], strict=True)]
+            found = [
+                sign(_meant(a, right), _meant(b, left))
+                for sign, a, b, left, right in zip(signs, values[:-1], values[1:], written[:-1], written[1:], strict=True)
+            ]
             return np.asarray(np.logical_and.reduce(found))
 
         return compared

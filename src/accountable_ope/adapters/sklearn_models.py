@@ -68,6 +68,7 @@ def sklearn_policy(classifier: Any, actions: ArrayLike | int | None = None, nami
     if known.ndim != 1:
         raise InvalidInput(f"{name} must choose one action per state: its `classes_` are of several outputs.")
     _refuse_other_columns(classifier, naming, name)
+    predict = _predicting(classifier.predict_proba, compared=bool(naming.states))
     where = label_indices(known, naming, name)
     given = actions if actions is not None else max(int(where.max()) + 1, len(naming.actions))
     count = len(action_vectors(given))
@@ -77,7 +78,7 @@ def sklearn_policy(classifier: Any, actions: ArrayLike | int | None = None, nami
     company = Company()
 
     def at(states: FloatArray) -> FloatArray:
-        return distributions(in_parts(lambda some: asked(_quiet(classifier.predict_proba), some, name), states), states, name)
+        return distributions(in_parts(lambda some: asked(predict, some, name), states), states, name)
 
     def probabilities(states: FloatArray) -> FloatArray:
         answer = at(states)
@@ -100,6 +101,8 @@ class RegressorQ:
         Fitted on the columns of the state, followed by those of the action.
     vectors : array (A, k), optional
         What it takes for actions that are given by their index.
+    naming : Naming, optional
+        What the columns of the state are called, to be compared with those that the model was fitted on.
 
     Examples
     --------
@@ -113,13 +116,16 @@ class RegressorQ:
 
     model: Any
     vectors: FloatArray | None
+    _predict: Callable[[Any], Any] = field(repr=False)
     _company: Company = field(repr=False)
 
-    def __init__(self, model: Any, vectors: FloatArray | None = None) -> None:
+    def __init__(self, model: Any, vectors: FloatArray | None = None, naming: Naming = UNNAMED) -> None:
         if isinstance(model, type) or not callable(getattr(model, "predict", None)):
             raise InvalidInput(f"`model` must be a fitted regressor with `predict`. Got {shown(model)}.")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "vectors", None if vectors is None else frozen(np.asarray(vectors, dtype=np.float64)))
+        _refuse_other_columns(model, naming, type(model).__name__, beside=True)
+        object.__setattr__(self, "_predict", _predicting(model.predict, compared=bool(naming.states)))
         object.__setattr__(self, "_company", Company())
 
     def __repr__(self) -> str:
@@ -132,7 +138,7 @@ class RegressorQ:
         points = np.concatenate([states, columns], axis=1)
 
         def at(some: FloatArray) -> FloatArray:
-            return rows_of(in_parts(lambda part: asked(_quiet(self.model.predict), part, name), some), some, name)
+            return rows_of(in_parts(lambda part: asked(self._predict, part, name), some), some, name)
 
         found = at(points)
         self._company.check(found, lambda some: at(points[some]), points, name)
@@ -144,7 +150,7 @@ class RegressorQ:
 
 
 @checked
-def sklearn_q(model: Any, actions: ArrayLike | int | None = None) -> RegressorQ:
+def sklearn_q(model: Any, actions: ArrayLike | int | None = None, naming: Naming = UNNAMED) -> RegressorQ:
     """An estimate of Q from a fitted regressor with `predict`, for `diagnose` and `correct`.
 
     Parameters
@@ -154,6 +160,9 @@ def sklearn_q(model: Any, actions: ArrayLike | int | None = None) -> RegressorQ:
         more than the state.
     actions : int or array (A, k), optional
         The vectors of a finite action set, or their number for one-hot vectors; None for action vectors.
+    naming : Naming, optional
+        What the columns of the state are called, such as `data.naming`: a model that was fitted on columns of other names, or in
+        another order, is refused.
 
     Returns
     -------
@@ -173,7 +182,7 @@ def sklearn_q(model: Any, actions: ArrayLike | int | None = None) -> RegressorQ:
     >>> sklearn_q(fitted, actions=2)(np.array([[2.0]]), np.array([1])).round(6).tolist()
     [4.0]
     """
-    return RegressorQ(model, None if actions is None else action_vectors(actions))
+    return RegressorQ(model, None if actions is None else action_vectors(actions), naming)
 
 
 def action_columns(actions: NDArray[Any], vectors: FloatArray | None, wanted: int | None, name: str) -> FloatArray:
@@ -192,12 +201,15 @@ def action_columns(actions: NDArray[Any], vectors: FloatArray | None, wanted: in
     return found
 
 
-def _refuse_other_columns(model: Any, naming: Naming, name: str) -> None:
-    """A model that was fitted on a data frame knows its columns: in another order they would be mistaken for each other."""
+def _refuse_other_columns(model: Any, naming: Naming, name: str, *, beside: bool = False) -> None:
+    """A model that was fitted on a data frame knows its columns: in another order they would be mistaken for each other.
+
+    beside: whether those of the action stand behind those of the state.
+    """
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is None or not naming.states:
         return
-    known = [str(each) for each in fitted]
+    known = [str(each) for each in fitted][: len(naming.states) if beside else None]
     if known != list(naming.states):
         raise InvalidInput(
             f"{name} was fitted on the columns {', '.join(known[:8])}, but the states have {', '.join(naming.states[:8])}: "
@@ -205,8 +217,10 @@ def _refuse_other_columns(model: Any, naming: Naming, name: str) -> None:
         )
 
 
-def _quiet(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Without the warning that an array has no names of columns: they are compared before."""
+def _predicting(method: Callable[[Any], Any], *, compared: bool) -> Callable[[Any], Any]:
+    """Without the warning that an array has no names of columns, where they were compared before."""
+    if not compared:
+        return method
 
     def call(rows: Any) -> Any:
         with warnings.catch_warnings():

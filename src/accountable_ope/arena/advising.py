@@ -9,7 +9,7 @@ from statistics import fmean
 from ..problem.statements import Guarantee
 from .challenge import Told
 from .challenges import challenge_named
-from .judging import Ranking, Standing, honest
+from .judging import Ranking, Standing, honest, honest_parts
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ SITUATIONS = tuple(Situation(known, trusted) for known in (False, True) for trus
 def advice(ranking: Ranking) -> tuple[Advice, ...]:
     """A row per situation and size that was run."""
     found = []
-    fit = {career.contestant for career in ranking.careers if career.honest}
+    fit = honest_parts(ranking.rows)
     for situation in SITUATIONS:
         own = [row for row in ranking.rows if situation.covers(row.challenge)]
         for n in sorted({row.n for row in own}):
             here = [row for row in own if row.n == n]
             problems = len({row.challenge for row in here})
-            here = [row for row in here if row.contestant in fit]
+            here = [row for row in here if row.part in fit]
             proved = [row for row in here if row.guarantee != Guarantee.ASYMPTOTIC.value]
             best, limit = _choice(proved, problems), _choice(here, problems)
             names = {choice.contestant for choice in (best, limit) if choice is not None}

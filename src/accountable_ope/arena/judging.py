@@ -19,6 +19,9 @@ SHORT = 1e-3
 does, in hundreds of cells. A finite-sample claim is refuted at the laboratory's 1e-6."""
 
 
+ENOUGH = 30
+"""Logs of a problem in which an interval half as wide as it should be is found out more often than not."""
+
 TOLERANCE = 1.5
 """On the whole a method that wins anything must not be known to miss more than this many times as often as it promises: on few
 logs of one problem even a bad one is not found out."""
@@ -105,6 +108,11 @@ class Standing:
         return self.judgment is Judgment.KEPT
 
     @property
+    def part(self) -> tuple[str, bool]:
+        """Who, and whether it rests on a class that is wrong: what it does there is no news of where the class is right."""
+        return self.contestant, self.false_premise
+
+    @property
     def says_something(self) -> bool:
         return self.vacuous + self.silent < self.logs
 
@@ -166,6 +174,14 @@ def _standing(rows: Sequence[Bout]) -> Standing:
         false_premise=false_premise,
         chance=chance_of(misses, logs, first.delta),
     )
+
+
+def honest_parts(rows: Sequence[Standing]) -> set[tuple[str, bool]]:
+    """Who is honest where what it rests on is true, and who is where it is not."""
+    parts: dict[tuple[str, bool], list[Standing]] = {}
+    for row in rows:
+        parts.setdefault(row.part, []).append(row)
+    return {part for part, own in parts.items() if honest(own)}
 
 
 def honest(rows: Sequence[Standing]) -> bool:
@@ -239,11 +255,11 @@ class Ranking:
     def cells(self) -> tuple[Cell, ...]:
         """In the order of problems and sizes."""
         steady = {career.contestant for career in self.careers if career.steady}
-        honest_ones = {career.contestant for career in self.careers if career.honest}
+        honest_ones = honest_parts(self.rows)
         found = []
         for challenge, n in dict.fromkeys((row.challenge, row.n) for row in self.rows):
             here = [row for row in self.rows if (row.challenge, row.n) == (challenge, n)]
-            fit = [row for row in here if row.contestant in honest_ones]
+            fit = [row for row in here if row.part in honest_ones]
             told = [row for row in fit if not row.propensities]
             found.append(
                 Cell(
@@ -259,8 +275,9 @@ class Ranking:
 
     @property
     def won(self) -> tuple[int, int]:
-        """(cells in which the narrowest steady method without propensities is ours, cells in which there is one)."""
-        decided = [cell.steady for cell in self.cells if cell.steady is not None]
+        """(cells in which the narrowest steady method without propensities is ours, cells in which there is one), of those with
+        enough logs to tell."""
+        decided = [cell.steady for cell in self.cells if cell.steady is not None and cell.logs >= ENOUGH]
         return sum(row.own for row in decided), len(decided)
 
     @property
@@ -283,7 +300,7 @@ class Ranking:
 
 def _narrowest(rows: Sequence[Standing]) -> Standing | None:
     """Coverage decides who may win, then width; equal ones by processor time, then by what they need to know."""
-    fit = [row for row in rows if row.kept and row.says_something and row.width < 1]
+    fit = [row for row in rows if row.kept and row.missed < row.logs and row.says_something and row.width < 1]
     return min(
         fit,
         key=lambda row: (round(row.width, 6), row.seconds, len(entrant(row.contestant).needs.words)),
@@ -311,5 +328,5 @@ def _career(rows: Sequence[Standing]) -> Career:
         seconds=fmean(row.seconds for row in rows),
         silent=sum(row.silent for row in rows),
         worst=min(rows, key=lambda row: row.chance),
-        honest=honest(rows),
+        honest=honest([row for row in rows if not row.false_premise] or rows),
     )

@@ -11,7 +11,7 @@ from ..trust.tasks import Skipped
 from .advising import advice
 from .bout import Judgment
 from .challenges import CHALLENGE_NAMES, Group, challenge_named
-from .judging import Cell, Ranking, Standing
+from .judging import ENOUGH, Cell, Ranking, Standing
 
 BEGIN, END = "<!-- arena: begin -->", "<!-- arena: end -->"
 
@@ -27,13 +27,16 @@ def verdict(ranking: Ranking) -> str:
         f"n = {', '.join(f'{n:,}' for n in sizes)}; {counted} logs of each."
     ]
     wrong = ranking.refuted
-    parts.append(f"Refuted: {_named(wrong)}." if wrong else "No finite-sample claim was refuted.")
+    few = "" if logs[0] >= ENOUGH else ", which fewer than seven logs of a problem cannot do"
+    parts.append(f"Refuted: {_named(wrong)}." if wrong else f"No finite-sample claim was refuted{few}.")
     short = [career for career in ranking.careers if not career.steady]
     if short:
         listed = ", ".join(f"{each.contestant} ({100 * each.fraction:.0f}%)" for each in short)
         parts.append(f"Missed more often than promised, on some problem or on the whole: {listed}.")
     won, decided = ranking.won
-    if decided:
+    if not decided:
+        parts.append(f"Who is the narrowest is not decided anywhere: no problem has {ENOUGH} logs.")
+    else:
         parts.append(
             "Among methods without propensities that kept their promise wherever they were asked, ours is the narrowest in "
             f"{won} of {decided} cells ({100 * won / decided:.0f}%)."
@@ -77,9 +80,6 @@ def _not_yet(ranking: Ranking) -> list[str]:
     ]
 
 
-ENOUGH = 30
-"""Logs of a problem in which an interval half as wide as it should be is found out more often than not."""
-
 STAR, DAGGER = " \\*", " †"
 ADVICE = (
     "propensities", "a class that is trusted", "n", "proved at this n", "width", "promised for many rows", "width", "problems",
@@ -94,7 +94,8 @@ CAREERS = ("method", "claim", "needs", "cells kept", "kept", "width", "s", "sile
 COUNTED = (
     "Cells kept: of problem and n, those where it did not miss more often than promised; kept: the share of logs on which it "
     "did not miss, with its 95% Clopper-Pearson interval, over whatever it was asked about, which is not the same for all; in "
-    "bold where that interval lies below 1 - 1.5 delta: such a method wins nothing below."
+    "bold where that interval, over problems on which what it assumes is true, lies below 1 - 1.5 delta: such a method wins "
+    "nothing there."
 )
 CELLS = ("problem", "n", "without propensities", "width", "among all", "width", "logs")
 NARROWEST = (

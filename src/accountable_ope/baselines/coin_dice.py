@@ -34,7 +34,7 @@ ROUNDS, HALVINGS = 50, 100
 
 def coin_dice_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """[min, max] of rho over the ball."""
-    system = LinearSystem.of(entry)
+    system = LinearSystem.of(entry).scaled
     quantile = -NormalDist().inv_cdf(0.5 * delta)
     center, theta, _ = weighted_value(system, np.ones(len(system)))
     ends = [extreme_value(system, quantile**2, sign) for sign in (-1.0, 1.0)]

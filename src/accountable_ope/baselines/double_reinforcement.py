@@ -34,7 +34,7 @@ FOLDS = 5
 
 def double_reinforcement_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """mean psi +- z_{1-delta/2} se."""
-    system = LinearSystem.of(entry)
+    system = LinearSystem.of(entry).scaled
     psi, of_starts, known = np.empty(len(system)), 0.0, True
     folds = fold_of(entry.problem.data)
     for k in range(int(folds.max()) + 1):

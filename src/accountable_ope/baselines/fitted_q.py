@@ -33,7 +33,7 @@ EPISODES = premise("episodes", "Episodes are independent and of the same process
 
 def fitted_q_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """The interval of a bootstrap over episodes."""
-    system, episodes = LinearSystem.of(entry), entry.problem.data.episodes
+    system, episodes = LinearSystem.of(entry).scaled, entry.problem.data.episodes
     assert episodes is not None
     value = float(system.c0 @ fitted_q(system, None))
     many = int(episodes.max()) + 1

@@ -37,6 +37,11 @@ ADVICE = {
 }
 """What to do about an interval that decides nothing."""
 
+ELSEWHERE = (
+    "All of it lies outside of the values that were declared: see whether the range is right, and whether the method is told a "
+    "class, or a model, that fits."
+)
+
 COPIED = "Take copies out of the log: files that were kept twice, a query that was run again."
 
 _EPISODES = {
@@ -111,6 +116,8 @@ class BaselineInterval(Shown, Drawn):
         """What to do next."""
         if any(each.name == "copies" for each in self.doubts):
             return advice("copies", COPIED)
+        if self.status is Status.INCONSISTENT and not any(each.name == "behavior" for each in self.premises):
+            return advice("inconsistent", ELSEWHERE)
         return advice(self.status.name.lower(), ADVICE.get(self.status, self.status.value))
 
     @property
@@ -238,7 +245,9 @@ def importance_sampling_interval(
         estimand=f"Return of the target policy over {horizon} steps",
         count=len(data),
         return_range=(lowest, highest),
-        premises=_premises(method, facts, horizon, DoublyRobust() if robust is None else robust),
+        premises=_premises(
+            method, facts, horizon, DoublyRobust() if robust is None else robust, declared=assumptions is not None
+        ),
         doubts=doubts,
     )
 
@@ -269,27 +278,30 @@ def _left(facts: Assumptions, horizon: int) -> float:
     return 0.0 if facts.horizon is not None and facts.horizon <= horizon else facts.discount**horizon
 
 
-def _premises(method: str, facts: Assumptions, horizon: int, robust: DoublyRobust) -> tuple[Statement, ...]:
-    (low, high), declared = facts.reward_range, []
+def _premises(method: str, facts: Assumptions, horizon: int, robust: DoublyRobust, *, declared: bool) -> tuple[Statement, ...]:
+    """declared: whether the horizon of the facts is one that somebody declared, and not that of the estimand alone."""
+    (low, high), more = facts.reward_range, []
     gap = truncation_gap(facts.discount, facts.reward_range, horizon)
     if facts.terminal_reward:
-        declared.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
+        more.append(premise("terminal-reward", "Only the transition that ends an episode pays."))
         gap = min(gap, _left(facts, horizon) * max(abs(low), abs(high)))
     if facts.value_range is not None:
         least, most = facts.value_range
-        declared.append(premise("values", f"The value of the target policy lies in {range_text(least, most)}, as declared."))
+        more.append(premise("values", f"The value of the target policy lies in {range_text(least, most)}, as declared."))
         gap = min(gap, _left(facts, horizon) * max(abs(least), abs(most)))
     if robust.least_probability is not None:
         floor = f"The logger gave every action a probability of at least {robust.least_probability:g}, as declared."
-        declared.append(premise("least-probability", floor))
+        more.append(premise("least-probability", floor))
     if robust.q is not None:
-        declared.append(premise("estimate", "The given estimate of Q was fixed before these data."))
-    beyond = "without a bound" if math.isinf(gap) else f"by at most {gap:.4g}"
+        more.append(premise("estimate", "The given estimate of Q was fixed before these data."))
+    differs = f"differs from it {'without a bound' if math.isinf(gap) else f'by at most {gap:.4g}'}"
+    if declared and facts.horizon is not None and facts.horizon <= horizon:
+        differs = "is the same, as every episode has ended by then"
     return (
         premise("behavior", "The behavior probabilities are those with which the actions were drawn."),
         premise("episodes", _EPISODES[method]),
         premise("rewards", f"Every reward lies in {range_text(low, high)}; after the end of an episode nothing is paid."),
-        *declared,
-        premise("horizon", f"The estimand is the return over {horizon} steps; the value forever differs from it {beyond}."),
+        *more,
+        premise("horizon", f"The estimand is the return over {horizon} steps; the value forever {differs}."),
         premise("fixed-size", "The number of episodes was not chosen by looking at them."),
     )

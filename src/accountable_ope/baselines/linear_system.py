@@ -11,7 +11,7 @@ LSTD for Q (Bradtke and Barto 1996; Lagoudakis and Parr 2003). What the rows do 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,13 @@ class LinearSystem:
 
     def __len__(self) -> int:
         return len(self.rewards)
+
+    @property
+    def scaled(self) -> LinearSystem:
+        """The same class with columns of mean square 1, so that the ridge does not hang on units; theta is in these."""
+        sizes = np.sqrt(np.mean(self.phi**2, axis=0))
+        sizes[sizes == 0] = 1.0
+        return replace(self, phi=self.phi / sizes, after=self.after / sizes, starts=self.starts / sizes)
 
     @cached_property
     def z(self) -> FloatArray:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..errors import InvalidInput
 from ..problem.transitions import Transitions
 from ..validation import FloatArray, frozen
@@ -55,6 +57,10 @@ def logged_episodes(entry: Entry, *, paid: bool) -> LoggedEpisodes:
     going_on = last[(lengths == steps) & ~data.terminated[last]]
     if not len(going_on):
         return LoggedEpisodes(data, data, (0.0, 0.0), steps)
+    assert data.episodes is not None  # they are whole
+    longest = int(np.bincount(data.episodes).max())
+    if longest > steps:
+        raise InvalidInput(f"`horizon` must be at least the length of the longest episode, {longest} rows. Got {steps}.")
     sides = (_settled(data, going_on, facts.discount * end) for end in (low, high))
     return LoggedEpisodes(next(sides), next(sides), (0.0, 0.0), steps)
 

@@ -31,7 +31,7 @@ ORDER = premise(
 
 def lstdq_interval(entry: Entry, delta: float, rng: np.random.Generator) -> BaselineInterval:
     """c0'thetahat +- z_{1-delta/2} se."""
-    system = LinearSystem.of(entry)
+    system = LinearSystem.of(entry).scaled
     a = system.matrix()
     theta, u = solved(a, system.vector()), solved(a.T, system.c0)
     influences = (system.phi @ u) * system.residuals(theta)

@@ -121,7 +121,7 @@ class Contender:
         """What a practitioner would bet on, for many rows; nothing of it is proved. None where there is nothing."""
         if isinstance(self.found, LoggedValue):
             low, high = self.found.large_sample
-            if not math.isfinite(high - low):
+            if not math.isfinite(high - low) or self.found.status in (Status.DOUBTED, Status.INCONSISTENT):
                 return None
             text = f"{number_near(self.found.estimate, high - low)} ({' to '.join(outward(low, high))})"
             return remark("bet", f"{self.name}: {text}", ("policy", self.name), ("estimate", self.found.estimate))
@@ -193,9 +193,10 @@ class Comparison(Shown, Drawn):
             if (each.first, each.second) == (first, second):
                 return each
             if (each.first, each.second) == (second, first):
-                flipped = {Judgment.SUPPORTED: Judgment.REFUTED, Judgment.REFUTED: Judgment.SUPPORTED}
-                judgment = flipped.get(each.judgment, each.judgment)
-                return Difference(first, second, -each.upper, -each.lower, each.paired, judgment)
+                lower, upper = -each.upper + 0.0, -each.lower + 0.0
+                decided = each.judgment in (Judgment.SUPPORTED, Judgment.REFUTED, Judgment.UNDECIDED)
+                judgment = by_ends(lower, upper) if decided else each.judgment
+                return Difference(first, second, lower, upper, each.paired, judgment)
         raise InvalidInput(f"`first` and `second` must be two of {[each.name for each in self.contenders]}.")
 
     def decide(self, best: str) -> Ruling:
@@ -226,7 +227,7 @@ class Comparison(Shown, Drawn):
     def unbeaten(self) -> tuple[str, ...]:
         """Policies that no other is proved to be better than."""
         beaten = {each.second for each in self.differences if each.judgment is Judgment.SUPPORTED}
-        beaten |= {each.first for each in self.differences if each.judgment is Judgment.REFUTED}
+        beaten |= {each.first for each in self.differences if each.judgment is Judgment.REFUTED and each.upper < 0}
         return tuple(each.name for each in self.contenders if each.name not in beaten)
 
     @property
@@ -300,6 +301,13 @@ class Comparison(Shown, Drawn):
         if len(best) == 1:
             return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies{given}."
         return f"{sure} one of {', '.join(best)} is the best{given}; the data do not say which."
+
+
+def by_ends(lower: float, upper: float) -> Judgment:
+    """What a difference says whatever is doubted; ends that are NaN say nothing, and who is as good is not better."""
+    if lower > 0:
+        return Judgment.SUPPORTED
+    return Judgment.REFUTED if upper <= 0 else Judgment.UNDECIDED
 
 
 def _why(found: Interval | BaselineInterval | LoggedValue) -> str:

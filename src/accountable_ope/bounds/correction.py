@@ -362,4 +362,7 @@ def outside_note(interval: Interval, after: float, norm: float, norm_bound: floa
             f"The corrected value {after:.4g} lies outside the post-hoc interval: the change has norm {norm:.4g}, "
             f"more than the declared bound {norm_bound:.4g}."
         )
-    return f"The corrected value {after:.4g} lies outside the post-hoc interval, which the declared value range cuts."
+    cut = interval.unclipped[0] <= after <= interval.unclipped[1]
+    more = "which uses more than the loss, such as the ranges of values and residuals, and the change does not"
+    why = "which the declared value range cuts" if cut else more
+    return f"The corrected value {after:.4g} lies outside the post-hoc interval, {why}."

@@ -139,7 +139,10 @@ class Diagnosis(Shown, Drawn):
     def sentence(self) -> str:
         """The verdict. An estimate that is accepted is not called right: what could have gone unnoticed is said."""
         if self.verdict is EstimateVerdict.REJECTED:
-            return str(self.verdict.value)
+            rejected = str(self.verdict.value)
+            if self.interval.copied and not self.impossible:
+                return f"Only if no rows were copies of others, which some are: {rejected[0].lower()}{rejected[1:]}"
+            return rejected
         found = self.interval
         if found.outcome is Status.INCONSISTENT:
             return (

@@ -125,9 +125,14 @@ class Interval(Shown, Drawn):
         from .companions import Companions
         from .verdict import verdict_of
 
-        verdict = verdict_of(self, self.companions() if self.count <= SHOWN_ROWS else Companions())
+        leading = None if self.rebound is None else self.rebound.leading  # whatever the size: it is what answers
+        companions = self.companions() if self.count <= SHOWN_ROWS else Companions(weighed=leading, leads=leading is not None)
+        verdict = verdict_of(self, companions)
+        lead = (verdict.sentence, verdict.second_line)
+        if leading is not None:
+            return interval_html(leading, self.estimand, leading.method, leading.doubts, lead, leading.advice.text)
         method = f"{self.radius.name}: {self.radius.theorem}"
-        return interval_html(self, self.estimand, method, statements(self.doubts), (verdict.sentence, verdict.second_line))
+        return interval_html(self, self.estimand, method, statements(self.doubts), lead)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

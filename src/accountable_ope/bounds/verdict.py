@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arguments import checked
 from ..baselines.interval import BaselineInterval
-from ..io.display import confidence
+from ..io.display import confidence, from_to
 from ..io.shown import Shown
 from ..problem.never_logged import rows_wanted
 from ..problem.statements import Guarantee, Statement, Status, advice, remark
@@ -171,9 +171,7 @@ def _bounded(interval: Interval, companions: Companions, against: Ruling | None)
     first = f"{_how_sure(interval)} {_what(interval)} lies between {low} and {high}"
     least, most = interval.ranges.value
     if interval.width > HARDLY * (most - least):
-        first = (
-            f"These data and assumptions hardly bound {_what(interval)}: between {low} and {high} of {least:.4g} to {most:.4g}"
-        )
+        first = f"These data and assumptions hardly bound {_what(interval)}: between {low} and {high} of {from_to(least, most)}"
     first += _beside_logged(companions, against)
     crossed = companions.crossed
     if crossed is None or not _says_something(crossed):
@@ -214,7 +212,7 @@ def _by_probabilities(
     match found.status:
         case Status.VACUOUS:
             least, most = found.return_range
-            first = f"The recorded probabilities do not bound {NEW}: anything from {least:.4g} to {most:.4g} is possible{beside}"
+            first = f"The recorded probabilities do not bound {NEW}: anything from {from_to(least, most)} is possible{beside}"
         case Status.INCONSISTENT:
             first = (
                 f"{_crossed(found)}: either they are wrong or this is such a log, and no value of the new policy follows{beside}"
@@ -314,7 +312,7 @@ def _copied(interval: Interval) -> str:
 def _vacuous(interval: Interval, companions: Companions) -> tuple[str, str]:
     low, high = interval.ranges.value
     logged = _logged_clause(companions)
-    first = f"These data and assumptions do not bound {_what(interval)}: anything from {low:.4g} to {high:.4g} is possible"
+    first = f"These data and assumptions do not bound {_what(interval)}: anything from {from_to(low, high)} is possible"
     first += f"; {logged}." if logged else "."
     return first, _bet(companions)
 

@@ -31,7 +31,7 @@ COMMANDS = {
         "Bound the value of the target policy: the verdict, then one row per radius, with guarantee, status and assumptions.\n\n"
         "Exit codes: 0 an interval that says something; 2 bad input; 3 vacuous; 4 no function of the class fits; 5 the class, or "
         "its norm bound, is doubted. With --threshold or --better-than-logged: 0 supported; 3 refuted; 4 undecided; 5 not "
-        "decided, since the class is doubted or refuted, or rows are copies.",
+        "decided, since the class is doubted or refuted, rows are copies, or few.",
     ),
     "check": (
         "describing",
@@ -43,7 +43,7 @@ COMMANDS = {
         "comparing",
         "Compare several policies on one log: all intervals and differences at one confidence, the logged policy among them.\n\n"
         "Exit codes: as of bound, for the worst of the intervals. With --best: 0 supported; 3 refuted; 4 undecided; 5 not "
-        "decided, since a class is doubted or refuted, or rows are copies.",
+        "decided, since a class is doubted or refuted, rows are copies, or few.",
     ),
     "correct": ("estimates", "Correct an existing Q estimate by the smallest change that makes it consistent with the data."),
     "coverage": (

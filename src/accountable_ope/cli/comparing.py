@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..bounds.comparing import compare as compare_policies
-from ..bounds.comparison import Comparison, NamedPolicy
+from ..bounds.comparison import Comparison, Contender, NamedPolicy
 from ..bounds.decision import Ruling
 from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import BET
 from ..errors import InvalidInput
 from ..io.columns import FileColumns
-from ..io.display import confidence, shortened
+from ..io.display import confidence, ends_text, shortened
 from ..problem.statements import Statement, Status
 from ..report.comparison_plot import comparison_figure
 from ..report.contest import comparison_document
@@ -28,13 +28,13 @@ from ..validation import number
 from .choosing import numbered, recipe_for, unnamed
 from .class_options import ClassOptions
 from .deciding import DECISION, decision_code
-from .exits import INCONSISTENT, VACUOUS
+from .exits import INCONSISTENT, NOT_PROVED, VACUOUS
 from .inputs import Inputs, columns_of, read_inputs
 from .named import is_file
 from .options import PROBLEM, DataFile, Declarations, FirstAnswerOptions, ProblemOptions, RadiusOptions, module_file
 from .output import EXIT_CODES, PlotOptions, console, print_json, progress, within_stage
 from .saying import print_ruling
-from .text import number_text, print_columns, print_recipe, status_text, titled_table
+from .text import print_columns, print_recipe, status_text, titled_table
 
 STAGE = 46
 """Letters of what is being done, beside a bar that shows how far it is."""
@@ -179,7 +179,10 @@ def compare(
             print_recipe(console(), recipe, None)
         print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
-    return comparison_code(found) if ruling is None else decision_code(ruling, proved(found))
+    valid = proved(found)
+    if ruling is not None:
+        return decision_code(ruling, valid)
+    return comparison_code(found) if valid else NOT_PROVED
 
 
 def _columns(read: Sequence[Inputs], policies: Sequence[NamedPolicy]) -> list[FileColumns]:
@@ -237,15 +240,28 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
         terminal.print(table)
     for statement in found.statements:
         terminal.print(statement.text, markup=False, highlight=False)
-    assumed = next((each.answer.premises for each in found.contenders if each.by_probabilities), ())
-    if assumed:
-        terminal.print("Assumed by these intervals:", highlight=False)
+    for who, assumed in _assumed(found.contenders):
+        terminal.print(f"Assumed by {who}:", markup=False, highlight=False)
         for premise in assumed:
             terminal.print(f"  - {premise.text}", markup=False, highlight=False)
+    if not proved(found):
+        terminal.print("Certificates: [red]NOT VALID[/].")
     for each in found.contenders:
         for doubt in each.answer.doubts:
             terminal.print(f"\n[yellow]Doubt[/] ({escape(each.name)}): {escape(str(doubt))}")
 
 
+def _assumed(contenders: Sequence[Contender]) -> list[tuple[str, tuple[Statement, ...]]]:
+    """What all intervals rest on, then what those of single policies do beside that."""
+    lists = [(each.name, each.answer.premises) for each in contenders]
+    policies = [
+        premises for each, (_, premises) in zip(contenders, lists, strict=True) if not isinstance(each.found, LoggedValue)
+    ]
+    common = {each.text for each in policies[0]}.intersection(*({each.text for each in premises} for premises in policies[1:]))
+    found = [("the intervals of all policies", tuple(each for each in policies[0] if each.text in common))]
+    found += [(f"that of {name}", tuple(each for each in premises if each.text not in common)) for name, premises in lists]
+    return [(who, premises) for who, premises in found if premises]
+
+
 def _ends(lower: float, upper: float) -> str:
-    return "-" if not lower <= upper else f"\\[{number_text(lower)}, {number_text(upper)}]"
+    return "-" if not lower <= upper else escape(ends_text(lower, upper))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from rich.console import Console
+from rich.markup import escape
 
 from ..bounds.findings import Curve
 from ..bounds.findings import Parameter as Varied
 from ..bounds.misfit_norms import MisfitNorms
+from ..io.display import ends_text
 from .text import number_text, status_text, titled_table
 
 
@@ -22,7 +24,7 @@ def print_curve(terminal: Console, curve: Curve) -> None:
         known = not math.isnan(row.lower)
         table.add_row(
             f"{number_text(row.value)}{' *' if row.baseline else ''}",
-            f"\\[{number_text(row.lower)}, {number_text(row.upper)}]" if known else "-",
+            escape(ends_text(row.lower, row.upper)) if known else "-",
             number_text(row.upper - row.lower) if known else "-",
             status_text(row.status),
         )

@@ -17,6 +17,7 @@ from ..bounds.monitor import Monitor, read_history
 from ..classes.features import FeatureMap, TabularFeatures
 from ..errors import InvalidFile, InvalidInput
 from ..io.coding import NO_WORDS
+from ..io.display import ends_text
 from ..kernels.kernel import Tabular
 from ..problem.policy import Policy
 from ..problem.problem import Question
@@ -192,4 +193,4 @@ def _print(monitor: Monitor, report: MonitorReport | None, threshold: float | No
 
 
 def _ends(low: float, high: float) -> str:
-    return "-" if math.isnan(low) else f"\\[{low:.4g}, {high:.4g}]"
+    return "-" if math.isnan(low) else escape(ends_text(low, high))

@@ -21,6 +21,7 @@ from ..validation import number, positive
 from .class_options import ClassOptions
 from .curves import print_curve
 from .deciding import decision_code
+from .exits import NOT_PROVED
 from .inputs import read_inputs
 from .options import DataFile, Declarations, ProblemOptions, RadiusOptions
 from .output import PlotOptions, console, exit_code, print_json, progress
@@ -103,7 +104,10 @@ def sensitivity(
         print_sensitivity(terminal, curves, least, flips, rows)
         print_columns(terminal, inputs.columns)
     output.draw(lambda: sensitivity_figure(curves, flips, wanted))
-    return exit_code([made.baseline]) if ruling is None else decision_code(ruling, made.baseline.check())
+    valid = made.baseline.check()
+    if ruling is not None:
+        return decision_code(ruling, valid)
+    return exit_code([made.baseline]) if valid else NOT_PROVED
 
 
 def print_sensitivity(
@@ -131,7 +135,7 @@ def print_sensitivity(
 def _print_flips(terminal: Console, flips: Sequence[Flip]) -> None:
     terminal.print()
     supported = "supported" if flips[0].baseline_supports else "not supported"
-    table = titled_table(f"Decision: value >= {flips[0].threshold:g}, {supported} at what was declared", gap=2)
+    table = titled_table(f"By its ends: value >= {flips[0].threshold:g}, {supported} at what was declared", gap=2)
     for name in ("assumption", "outcome", "supported to", "lower end there", "not at"):
         table.add_column(name, no_wrap=True)
     for flip in flips:

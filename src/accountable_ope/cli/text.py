@@ -17,7 +17,7 @@ from ..bounds.interval import Interval, normalizer
 from ..defaults.judging import RULE, UNITS
 from ..defaults.recipe import Recipe
 from ..io.columns import FileColumns
-from ..io.display import confidence
+from ..io.display import confidence, ends_text
 from ..io.reading import TransitionFile
 from ..problem.statements import Status
 from ..problem.transitions import StartStates
@@ -230,7 +230,7 @@ def print_correction(console: Console, correction: Correction) -> None:
 def _ends(interval: Interval, scale: float) -> str:
     if interval.outcome is Status.INCONSISTENT:
         return "-"
-    return f"\\[{number_text(scale * interval.lower)}, {number_text(scale * interval.upper)}]"
+    return escape(ends_text(scale * interval.lower, scale * interval.upper))
 
 
 def print_description(

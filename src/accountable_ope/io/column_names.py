@@ -9,6 +9,8 @@ from ..problem.row_columns import LOGGED
 
 LEFT_OUT = "rows_left_out"
 """In the metadata of a file: how many rows had no next state and are not in it."""
+BEGUN = "accountable_ope.begun_before"
+"""In the metadata of a file: labels of episodes whose first rows are not in it."""
 SAMPLE = "accountable_ope.start_sample"
 """In the metadata of a file: that its start states are an i.i.d. sample, and not the distribution itself."""
 

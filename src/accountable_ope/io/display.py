@@ -23,9 +23,20 @@ def ends_text(lower: float, upper: float) -> str:
     return range_text(lower, upper, digits=4)
 
 
+def page_ends(lower: float, upper: float) -> str:
+    """Both ends with four places, as they stand on pages, and as `ends_text` where these say too little."""
+    return f"[{lower:.4f}, {upper:.4f}]" if upper - lower >= 0.01 and max(-lower, upper) < 1e6 else ends_text(lower, upper)
+
+
+def from_to(lower: float, upper: float) -> str:
+    """The same in words."""
+    return ends_text(lower, upper)[1:-1].replace(", ", " to ")
+
+
 def confidence(delta: float) -> str:
     """1 - delta in percent."""
-    return f"{100 * (1 - delta):g}%"
+    share = 100 * (1 - delta)
+    return next((text for digits in range(6, 16) if float(text := f"{share:.{digits}g}") < 100), f"{share:g}") + "%"
 
 
 def shortened(name: str, longest: int = LONGEST) -> str:

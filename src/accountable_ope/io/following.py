@@ -63,6 +63,38 @@ class Following:
                 f"in {row(int(self.next_row[first]))}: sort the rows by time, or give every episode a label of its own."
             )
 
+    def apart(self, row: Callable[[int], str]) -> str:
+        """A sentence where rows of other episodes stand between rows of one here and there; empty where nowhere or mostly.
+
+        Episodes that run side by side are mostly apart. Where few are, a label may have been given again.
+        """
+        links = np.flatnonzero(self.known)
+        gaps = links[self.next_row[links] > links + 1]
+        if not len(gaps) or 2 * len(gaps) >= len(links):
+            return ""
+        first = int(gaps[0])
+        return (
+            f"In {len(gaps):,} of {len(links):,} places rows of other episodes stand between two rows of one, first after "
+            f"{row(first)}: if a label was used again, its episodes were taken for one, and a next state there is that of another"
+        )
+
+    def skipped(self, times: Times, row: Callable[[int], str]) -> str:
+        """A sentence where a count of steps, as it mostly is, jumps within an episode; empty where it does not."""
+        values = np.asarray(times.values)
+        if values.dtype.kind not in "iuf":
+            return ""
+        links = np.flatnonzero(self.known & ~times.missing & ~times.missing[self.next_row])
+        steps = values[self.next_row[links]].astype(np.float64) - values[links].astype(np.float64)
+        wrong = links[steps > 1]
+        if not len(wrong) or 2 * int((steps == 1).sum()) < len(links):
+            return ""
+        first, after = int(wrong[0]), int(self.next_row[wrong[0]])
+        return (
+            f"{times.name} mostly counts by 1, but jumps in {len(wrong):,} of {len(links):,} places, first from "
+            f"{times.shown(first)} in {row(first)} to {times.shown(after)} in {row(after)}: a state several steps later is no "
+            "next state"
+        )
+
     def refuse_lost(self, kept: BoolArray, episodes: IntArray | None, row: Callable[[int], str]) -> None:
         """Raise where nothing is left of an episode: the start states of the others are no sample of all."""
         if episodes is None:

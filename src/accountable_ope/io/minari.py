@@ -90,6 +90,11 @@ def save_minari(
     >>> rewards
     array([0.5, 0. ])
     """
+    if data.headless.any():
+        raise InvalidInput(
+            "Some episodes began before these rows, which a Minari dataset cannot say: save them as Parquet, or only "
+            "`data.whole_episodes()`."
+        )
     episodes = _episodes(data)
     count = _action_count(data, actions)
     low, high = _box(data, state_box)

@@ -14,7 +14,7 @@ from ..problem.policy import TabulatedPolicy
 from ..problem.row_columns import LOGGED
 from ..problem.transitions import StartStates, Transitions
 from ..validation import FloatArray
-from .column_names import AT_NEXT, AT_STATE, LEFT_OUT, SAMPLE
+from .column_names import AT_NEXT, AT_STATE, BEGUN, LEFT_OUT, SAMPLE
 from .files import whole_file
 from .names import NAMING, written_naming
 
@@ -67,6 +67,8 @@ def save_transitions(
         after[~data.terminated] = _probabilities(policy, data.next_states[~data.terminated])
         columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, after)]
     about = {LEFT_OUT: str(data.left_out)} if data.left_out else {}
+    if episodes and data.episodes is not None and data.headless.any():
+        about[BEGUN] = ",".join(str(each) for each in np.unique(data.episodes[data.headless]))
     if data.naming != UNNAMED:
         about[NAMING] = written_naming(data.naming)
     _write(columns, path, about)

@@ -224,12 +224,16 @@ def _log(coding: Coding) -> TransitionFile:
     # All rows first: messages then name rows of the file.
     data = Transitions(states, actions, rewards, next_states, ended, labels, table.optional(LOGGED))
     data = data.named(coding.naming(data.states.shape[1]))
+    if labels is not None and table.begun_before:
+        data = data.continuing(data.episode_numbers, np.isin(np.asarray(labels).astype(str), table.begun_before))
     live = ~data.terminated  # what stands at the next state of other rows is not used
     given = logged_policy(coding, data, live)
     at_state, at_next = given.at_state, given.at_next
     q, next_q = table.numbers("q"), table.numbers("next_q", live)
     if following is None:
         _check_order(table, data)
+        if labels is not None:
+            Following.of(labels).refuse_after_the_end(data.terminated, "terminated", table.row)
         data = data.having_left_out(table.left_out)
         return TransitionFile(data, at_state, at_next, q, next_q, _columns(coding, data), given.by_action)
     if at_next is None and at_state is not None:
@@ -275,7 +279,16 @@ def _following(table: Table, ended: NDArray[Any] | None, labels: NDArray[Any] | 
         times = read_times(table, name)
         if times is not None:
             following.refuse_backward(times, table.row)
+            if steps is None:
+                _say(table, following.skipped(times, table.row))
+    if steps is None:
+        _say(table, following.apart(table.row))
     return following
+
+
+def _say(table: Table, sentence: str) -> None:
+    if sentence:
+        table.remark(sentence)
 
 
 def _say_formed(table: Table, data: Transitions, kept: BoolArray) -> None:

@@ -20,7 +20,7 @@ from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
 from ..problem.copies import NO_COPIES, Copies
 from ..problem.transitions import Transitions
-from ..validation import IntArray, whole
+from ..validation import BoolArray, IntArray, whole
 from .coding import NO_WORDS
 from .columns import ColumnNames, FileColumns
 from .following import order_finding
@@ -156,9 +156,26 @@ class TransitionScan:
 
     def __iter__(self) -> Iterator[Transitions]:
         numbers: dict[int | str, int] = {}
-        label = self._reading.layout.single.get("episode")
+        ended: set[int] = set()
+        label, first = self._reading.layout.single.get("episode"), self.skipped
         for data, table in self._read(0, len(self.sizes)):
-            yield data if label is None or data.episodes is None else _numbered(data, table[label], numbers)
+            if label is not None and data.episodes is not None:
+                data = _numbered(data, table[label], numbers)
+                self._refuse_ended(ended, data, first)
+            yield data
+            first += len(data)
+
+    def _refuse_ended(self, ended: set[int], data: Transitions, first: int) -> None:
+        """Raise where an episode goes on that ended in an earlier part: files that all count their episodes from 0, say."""
+        if ended:
+            again = _among(data.episode_numbers, ended)
+            if again.any():
+                raise InvalidFile(
+                    f"{self.name}: an episode must end where it is terminated. One that did goes on in "
+                    f"{self._place(first + int(np.argmax(again)))}: sort the rows by time, or give every episode a label of its "
+                    "own."
+                )
+        ended.update(np.unique(data.episode_numbers[data.terminated]).tolist())
 
     def absolute(self) -> TransitionScan:
         """The same log for a process that works in another folder: local files by their whole paths."""
@@ -326,6 +343,12 @@ def _numbered(data: Transitions, labels: pa.ChunkedArray, numbers: dict[int | st
     of_label: IntArray = np.array([numbers.setdefault(each, len(numbers)) for each in labels.take(first_rows).to_pylist()])
     in_log = of_label[data.episodes]
     return data.continuing(in_log, in_log < known)
+
+
+def _among(numbers: IntArray, known: set[int]) -> BoolArray:
+    """Which numbers are known."""
+    each, places = np.unique(numbers, return_inverse=True)
+    return np.asarray(np.array([number in known for number in each.tolist()])[places.reshape(-1)])
 
 
 def _check_alike(one: Transitions, other: Transitions, where: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidFile
 from ..problem.naming import UNNAMED, Naming
 from ..validation import BoolArray, FloatArray, plural
-from .column_names import LEFT_OUT, SAMPLE
+from .column_names import BEGUN, LEFT_OUT, SAMPLE
 from .columns import ColumnNames, FileColumns, did_you_mean, layout, listed
 from .names import NAMING, read_naming
 from .sources import Source, unreadable
@@ -71,6 +71,12 @@ class Table:
         if not said.isdecimal():
             raise InvalidFile(f"{self.name} says in its metadata that {said!r} rows were left out, which is no number.")
         return int(said)
+
+    @property
+    def begun_before(self) -> list[str]:
+        """Labels of episodes whose first rows are not in this file, as it says."""
+        said = (self._table.schema.metadata or {}).get(BEGUN.encode(), b"").decode()
+        return said.split(",") if said else []
 
     @property
     def is_sample(self) -> bool:

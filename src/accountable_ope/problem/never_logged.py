@@ -75,7 +75,7 @@ def rows_wanted(problem: Problem, names: Sequence[str] = ()) -> Statement | None
     found = unlogged(problem)
     if not found:
         return None
-    wanted = "; ".join(_wanted(each, names) for each in found)
+    wanted = "; ".join(_wanted(each, str(problem.data.naming.action(each.action)), names) for each in found)
     text = (
         f"Rows are needed of what the target policy does and nobody logged: {wanted}. Without them only what is assumed bounds "
         "it."
@@ -83,13 +83,13 @@ def rows_wanted(problem: Problem, names: Sequence[str] = ()) -> Statement | None
     return advice("rows-wanted", text, ("actions", tuple(each.action for each in found)))
 
 
-def _wanted(each: Unlogged, names: Sequence[str]) -> str:
+def _wanted(each: Unlogged, action: str, names: Sequence[str]) -> str:
     share = f"{100 * each.share:.2g}% of the time" if each.share < 0.995 else "nearly always"
     if not each.states:
-        return f"action {each.action} (taken {share}, in no row)"
+        return f"action {action} (taken {share}, in no row)"
     shown = ", ".join(_state(state, names) for state in each.states[:SHOWN])
     more = f" and {len(each.states) - SHOWN} more" if len(each.states) > SHOWN else ""
-    return f"action {each.action} in {'state' if len(each.states) == 1 else 'states'} {shown}{more} (taken there {share} in all)"
+    return f"action {action} in {'state' if len(each.states) == 1 else 'states'} {shown}{more} (taken there {share} in all)"
 
 
 def _state(state: tuple[float, ...], names: Sequence[str]) -> str:

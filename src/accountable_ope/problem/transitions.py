@@ -328,6 +328,15 @@ class Transitions:
             raise InvalidInput("`first_states` needs `episodes`: without them nobody knows where an episode starts.")
         whole = self.whole_episodes()
         assert whole.episodes is not None
+        _, last_rows = np.unique(whole.episodes[::-1], return_index=True)
+        going_on = whole.terminated.copy()
+        going_on[len(whole) - 1 - last_rows] = False
+        if going_on.any():
+            row = int(np.argmax(going_on))
+            raise InvalidInput(
+                f"`terminated` is True in row {row}, but its episode goes on after it: give every episode a label of its own, or "
+                "its first states are not known."
+            )
         _, first_rows = np.unique(whole.episodes, return_index=True)
         return StartStates(whole.states[np.sort(first_rows)], exact=False, fixed=False)
 

@@ -169,7 +169,7 @@ def counted_value(objective: Quadratic, constraints: tuple[Constraint, ...], mul
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
     least = float(values[0]) - unit * float(S.sum(axis=1).max()) - GENEROUS * m * UNIT * float(np.trace(H))
     if least <= 0:
-        return plain
+        return -math.inf  # whether H is positive definite cannot be told from rounding, and a verifier will not say so
     theta = vectors @ ((vectors.T @ h) / values)
     theta = theta + vectors @ ((vectors.T @ (h - H @ theta)) / values)
     length, residual = np.abs(theta), H @ theta - h

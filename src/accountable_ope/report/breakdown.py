@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..bounds.breakdown import Altered, Breakdown
+from ..io.display import ends_text
 
 NOTHING = "There is no interval whose width could be explained."
 
@@ -34,4 +35,4 @@ def breakdown_tables(breakdown: Breakdown) -> Iterator[BreakdownTable]:
 
 
 def _cells(each: Altered) -> tuple[str, ...]:
-    return each.text, f"[{each.lower:.4g}, {each.upper:.4g}]", f"{each.saved:.3g}"
+    return each.text, ends_text(each.lower, each.upper), f"{each.saved:.3g}"

@@ -11,7 +11,7 @@ from ..bounds.breakdown import Breakdown
 from ..bounds.interval import Interval, normalizer
 from ..bounds.logging_policy import LoggedValue
 from ..bounds.verdict import Verdict
-from ..io.display import confidence
+from ..io.display import confidence, page_ends
 from ..io.templates import render
 from ..problem.statements import Status
 from ..programs.constraint import Role
@@ -175,7 +175,7 @@ def report_html(
 
 
 def _ends(interval: Interval, ends: tuple[float, float]) -> str:
-    return "-" if interval.outcome is Status.INCONSISTENT else f"[{ends[0]:.4f}, {ends[1]:.4f}]"
+    return "-" if interval.outcome is Status.INCONSISTENT else page_ends(ends[0], ends[1])
 
 
 def _interval_table(intervals: Sequence[Interval], *, scaled: bool) -> Table:
@@ -254,7 +254,7 @@ def _chart(
         if not found.lower <= found.upper:
             return Bar(name, found.status.name, nothing, 0.0, None)
         left, right = place(max(found.lower, low)), place(min(found.upper, high))
-        ends = f"[{found.lower:.4f}, {found.upper:.4f}]"
+        ends = page_ends(found.lower, found.upper)
         return Bar(name, found.status.name, ends, left, max(round(right - left, 2), 0.2))
 
     bars = [] if leading is None else [bar(BY_PROBABILITIES, leading, CROSSED)]
