@@ -140,7 +140,7 @@ def test_a_corrected_value_outside_the_interval_is_explained():
     outside = interval.upper + 0.1
     assert "norm 1, more than the declared bound 0.4" in note(interval, outside, 1.0, 0.4, corrected)
     assert "which uses more than the loss" in note(interval, outside, 0.1, 0.4, corrected)
-    cut = replace(interval, unclipped=(interval.lower, outside + 1))
+    cut = dataclasses.replace(interval, unclipped=(interval.lower, outside + 1))
     assert "which the declared value range cuts" in note(cut, outside, 0.1, 0.4, corrected)
     assert note(interval, outside, 1.0, 0.4, infeasible) == ""
     assert note(interval, interval.upper, 1.0, 0.4, corrected) == ""

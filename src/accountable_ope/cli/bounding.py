@@ -261,7 +261,7 @@ def bound(
                     radii=radii.names,
                     delta=radii.delta,
                     pointwise=pointwise,
-                    chosen=chosen,
+                    chosen=choice.chosen(asked.experience, chosen),
                     options=choice.tiles(),
                     progress=phase("bounding"),
                     engine=engine,

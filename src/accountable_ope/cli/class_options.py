@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..errors import InvalidInput
 from ..kernels.kernel import Gaussian, Kernel, Laplace, Tabular
 from ..kernels.products import TileOptions
 from ..problem.problem import Experience
+from ..radii.choice import BEFORE_THE_DATA, Choice
+from ..radii.earlier_rows import block_edges
 from .options import CLASS
 from .parsing import parse_bandwidth
 
@@ -172,6 +174,22 @@ class ClassOptions:
                 f"--tabular is for few states: there are {len(distinct)} different ones and {len(vectors)} actions."
             )
         return [TabularFeatures.grid(distinct, vectors, self.fourier.intercept)]
+
+    def chosen(self, experience: Experience, before: Choice = BEFORE_THE_DATA) -> Choice:
+        """When the class was chosen: a table lists states of the log, which no weights may know before they were seen.
+
+        It is as if it had been known where the first rows, before any weight, and the start states show all of them.
+        """
+        if not self.tabular:
+            return before
+        [table] = self.classes(experience)
+        assert isinstance(table, TabularFeatures)
+        data, edges = experience.data, block_edges(len(experience.data), table.dimension)
+        first = data.rows(slice(0, max(edges[0], 2))) if edges else data
+        fixed = [experience.starts.states] if experience.starts.fixed else []
+        seen = np.concatenate([first.states, first.next_states[~first.terminated], *fixed]) + 0.0
+        states = np.unique(table.points[:, : seen.shape[1]], axis=0)
+        return replace(before, points=len(np.unique(np.concatenate([states, seen]), axis=0)) == len(np.unique(seen, axis=0)))
 
     @property
     def misfit_landmarks(self) -> int | None:

@@ -21,6 +21,7 @@ from ..errors import InvalidInput
 from ..io.columns import FileColumns
 from ..io.display import confidence, ends_text, shortened
 from ..problem.statements import Statement, Status
+from ..radii.choice import BEFORE_THE_DATA
 from ..report.comparison_plot import comparison_figure
 from ..report.contest import comparison_document
 from ..report.document import columns_document
@@ -156,6 +157,7 @@ def compare(
             policies,
             features=choice.classes(asked.experience, declared.misfit_norm) if recipes is None else None,
             kernel=kernel if recipes is None else None,
+            chosen=choice.chosen(asked.experience) if recipes is None else BEFORE_THE_DATA,
             recipes=recipes,
             radius=radius.radius,
             delta=radius.delta,

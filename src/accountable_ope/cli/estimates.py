@@ -16,6 +16,7 @@ from ..bounds.diagnosis import Diagnosis
 from ..bounds.diagnosis import diagnose as diagnose_q
 from ..errors import InvalidInput
 from ..io.columns import FileColumns
+from ..radii.choice import BEFORE_THE_DATA
 from ..report.document import columns_document, correction_document, diagnosis_document
 from ..report.plots import witness_figure
 from .choosing import recipe_for, unnamed
@@ -80,6 +81,7 @@ def diagnose(
             asked,
             features=choice.classes(asked.experience, declared.misfit_norm) if recipe is None else None,
             kernel=kernel if recipe is None else None,
+            chosen=choice.chosen(asked.experience) if recipe is None else BEFORE_THE_DATA,
             recipe=recipe,
             radius=radius.radius,
             delta=radius.delta,
@@ -152,6 +154,7 @@ def correct(
             asked,
             features=classes[0] if classes else None,
             kernel=kernel if classes else None,
+            chosen=choice.chosen(asked.experience) if classes else BEFORE_THE_DATA,
             recipe=recipe,
             radius=radius.radius,
             delta=radius.delta,

@@ -73,6 +73,7 @@ def sensitivity(
             asked,
             features=choice.classes(asked.experience, declared.misfit_norm),
             kernel=kernel,
+            chosen=choice.chosen(asked.experience),
             radius=radius.radius,
             delta=radius.delta,
             options=choice.tiles(),

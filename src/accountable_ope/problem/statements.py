@@ -24,7 +24,7 @@ class Status(Enum):
     OK = "The data and the assumptions bound the value."
     DOUBTED = (
         "The data and the assumptions bound the value, but the data speak against an assumption: the class, or its norm bound, "
-        "probably does not contain Q, or rows of the log are copies of others. See the doubts."
+        "probably does not contain Q, rows of the log are copies of others, or too few show what the policy does. See the doubts."
     )
     VACUOUS = (
         "The interval is the whole range of values that the declared ranges allow: the data add nothing at this radius. "

@@ -53,7 +53,8 @@ class Choice:
     def words(self, *, for_kernel: bool) -> str:
         """How a premise says it."""
         if self.earlier_rows == 0 or (for_kernel and not self.kernel):
-            return "chosen without looking at these data"
+            shown = "" if self.points or for_kernel else ", but for the states that it lists, which are those of the data"
+            return f"chosen without looking at these data{shown}"
         return f"chosen on the first {self.earlier_rows} rows, which the bound does not use"
 
     def premises(self, count: int) -> list[Statement]:
