@@ -111,3 +111,20 @@ def test_digits_say_what_they_stand_for() -> None:
     assert (confidence(0.1), confidence(0.05), confidence(1e-7)) == ("90%", "95%", "99.99999%")
     assert from_to(5.0, 5.000001) == "5 to 5.000001" and from_to(0.0, 20.0) == "0 to 20"
     assert page_ends(0.25, 0.75) == "[0.2500, 0.7500]" and page_ends(0.0, 2e-7) == "[0, 2e-07]"
+
+
+def test_more_rows_bring_more_start_states() -> None:
+    """Those of the log are a sample that grows with it; those of a file are not."""
+    rng, n = np.random.default_rng(4), 4000
+    states, actions = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    paid = (rng.random(n) < np.where(actions == states % 2, 0.8, 0.2)).astype(float)
+    after = np.where(rng.random(n) < 0.5, rng.integers(0, 3, n), states)
+    log = aope.Transitions(states.astype(float), actions, paid, after.astype(float), episodes=np.arange(n) // 10)
+    table = aope.TabularFeatures.grid(np.arange(3.0), SECOND.action_vectors)
+    facts, outcomes = aope.Assumptions(discount=0.5, reward_range=(0, 1)), []
+    for starts in (log.first_states(), aope.StartStates(log.first_states().states, exact=False)):
+        made = aope.study(aope.Problem(log, starts, SECOND, facts), features=table, kernel=aope.Tabular())
+        found = made.rows_needed(1.5 * made.baseline.start_error)
+        outcomes.append(found.outcome.name)
+        assert made.baseline.width > 2 * made.baseline.start_error
+    assert found.rows is None and outcomes == ["EXTRAPOLATED", "FLOOR"]

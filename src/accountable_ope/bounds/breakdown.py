@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ..arguments import checked
+from ..defaults.recipe import ClassKind
 from ..errors import InvalidInput
 from ..io.display import ends_text
 from ..io.shown import Drawn, Shown
@@ -295,7 +296,8 @@ def _declarations(interval: Interval, altering: Altering, again: Rebound) -> lis
     problem, facts = again.problem, again.problem.assumptions
     tried: list[tuple[str, str, Assumptions]] = []
     smaller = _smaller_norm(interval, facts)
-    if smaller is not None:
+    table = interval.recipe is not None and interval.recipe.kind is ClassKind.TABLE  # which has no ball
+    if smaller is not None and not table:
         tried.append(("norm-bound", f"A norm bound of {smaller:.4g}", replace(facts, norm_bound=smaller)))
     if facts.reward_noise:
         tried.append(("reward-noise", "Rewards that are a function of (s, a)", replace(facts, reward_noise=False)))

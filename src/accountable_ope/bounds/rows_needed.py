@@ -35,15 +35,19 @@ def extrapolated_rows(
         if len(earlier.data) < intervals[-1].count:
             done = part_of(progress, (k - 1) / (parts - 1), k / (parts - 1))
             intervals.append(evaluation.again(earlier, done).bound(radius, interval.delta))
-    return _rows_needed(intervals[::-1], width)
+    return _rows_needed(intervals[::-1], width, more_starts=not (problem.starts.exact or problem.starts.fixed))
 
 
-def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
-    """From the intervals of nested prefixes, the shortest first and all the data last."""
+def _rows_needed(intervals: Sequence[Interval], width: float, *, more_starts: bool = False) -> RowsNeeded:
+    """From the intervals of nested prefixes, the shortest first and all the data last.
+
+    more_starts: whether start states are those of the log, of which a longer one has more; all prefixes have the same here.
+    """
     last = intervals[-1]
     points = tuple(Prefix(interval.count, interval.width, interval.outcome) for interval in intervals)
-    floor = (last.start_error + last.assumptions.misfit) * (2 - sum(last.clipped))
-    usable = [point for point in points if point.status is Status.OK and point.width > floor]
+    starts, misfit = (each * (2 - sum(last.clipped)) for each in (last.start_error, last.assumptions.misfit))
+    floor, falling = (misfit, starts) if more_starts else (starts + misfit, 0.0)
+    usable = [point for point in points if point.status is Status.OK and point.width > floor + falling]
     if last.status is Status.INCONSISTENT:
         return RowsNeeded(width, RowsOutcome.REFUTED, points, floor)
     if last.status is Status.OK and points[-1].width <= width:
@@ -52,15 +56,15 @@ def _rows_needed(intervals: Sequence[Interval], width: float) -> RowsNeeded:
         return RowsNeeded(width, RowsOutcome.FLOOR, points, floor)
     if len(usable) < 2:
         return RowsNeeded(width, RowsOutcome.VACUOUS, points, floor)
-    n, above = np.array([point.rows for point in usable], float), np.array([point.width for point in usable]) - floor
+    n, above = np.array([point.rows for point in usable], float), np.array([point.width for point in usable]) - floor - falling
     if above[-1] > above[-2] * (n[-2] / n[-1]) ** SLOWEST:
         return RowsNeeded(width, RowsOutcome.STUCK, points, floor)
     from scipy.optimize import nnls
 
     share = np.sqrt(n[-1] / n)
     (a, b), _ = nnls(np.column_stack([share, share**2]) / above[:, None], np.ones(len(n)))  # relative errors
-    goal = width - floor
+    goal, a = width - floor, a + falling
     reached = 2 * goal / (a + math.sqrt(a**2 + 4 * b * goal))  # a x + b x^2 = goal, x = sqrt(n[-1] / rows)
     rows = max(math.ceil(n[-1] / reached**2), last.count)
-    slower = max(math.ceil(n[-1] * (above[-1] / goal) ** 2), rows)
+    slower = max(math.ceil(n[-1] * ((above[-1] + falling) / goal) ** 2), rows)
     return RowsNeeded(width, RowsOutcome.EXTRAPOLATED, points, floor, rows, slower)
