@@ -20,6 +20,8 @@ FACTS = aope.Assumptions(discount=0.6, reward_range=(0, 1), norm_bound=1.5 * MDP
 KERNEL = aope.Gaussian(1.0)
 SECTIONS = aope.KernelSections(aope.Gaussian(2.0), 8)
 DELTA = 0.1
+BY_ROWS = (NoCut.WEIGHTS, NoCut.POINTS, NoCut.STARTS_SEEN)
+"""What rows of the bound decide."""
 
 
 def problem(data: aope.Transitions = DATA, starts: aope.StartStates = MDP.starts) -> aope.Problem:
@@ -63,6 +65,7 @@ WITHOUT: dict[NoCut, Callable[[], aope.Interval]] = {
     NoCut.POLICY: lambda: of_draws(Draws()),
     NoCut.SUMS: lambda: of_sums(),
     NoCut.STARTS: lambda: ready(problem(starts=replaced(fixed=False))).bound(),
+    NoCut.STARTS_SEEN: lambda: ready(problem(starts=aope.StartStates(DATA.first_states().states, exact=False))).bound(),
     NoCut.WEIGHTS: lambda: ready(problem(DATA.rows(slice(0, 15)))).bound(),
 }
 
@@ -94,13 +97,13 @@ def shares(interval: aope.Interval) -> list[float]:
 
 @pytest.mark.parametrize("reason", NoCut)
 def test_a_result_without_a_cut_says_why_and_what_is_left_of_delta(reason: NoCut) -> None:
-    """All of it where the reason was known before the data; half of it where the first rows decided."""
+    """All of it where the reason was known before the data; half of it where rows decided."""
     interval = without(reason)
     part = interval.certificates[0]
     assert part.cut is None and part.basis.no_cut is reason
     assert interval.remarks == (reason.statement,) and reason.statement.parameter("reason") == reason.name.lower()
     assert not {"cut", "fixed-starts", "propensities"} & {each.name for each in interval.premises}
-    assert shares(interval) == [interval.split.kernel * (0.5 if reason in (NoCut.WEIGHTS, NoCut.POINTS) else 1.0)]
+    assert shares(interval) == [interval.split.kernel * (0.5 if reason in BY_ROWS else 1.0)]
     assert interval.check(), interval.verify().message
 
 
@@ -132,8 +135,22 @@ def test_start_states_of_the_log_are_not_fixed_and_neither_is_a_cut() -> None:
     said = aope.StartStates(first.states, exact=False)
     assert said.fixed and not problem(starts=said).starts_are_fixed
     again = ready(problem(starts=said)).bound()
-    assert again.remarks == (NoCut.STARTS.statement,) and (again.lower, again.upper) == (interval.lower, interval.upper)
-    assert aope.verify(interval, starts=said, **given).valid and aope.verify(again, starts=first, **given).valid
+    # It is the rows that tell: a share of delta must not hang on whether a logger lets an episode begin there in the last one.
+    assert again.remarks == (NoCut.STARTS_SEEN.statement,) and shares(interval) == [2 * each for each in shares(again)]
+    assert aope.verify(again, starts=said, **given).valid and aope.verify(interval, starts=first, **given).valid
+    assert "why there is no cut" in aope.verify(interval, starts=said, **given).message
+
+
+def test_the_last_row_does_not_decide_which_share_of_delta_the_kernel_has() -> None:
+    rng, star = np.random.default_rng(0), np.array([[0.123, -0.456]])
+    states, after = rng.uniform(-1, 1, (400, 2)), rng.uniform(-1, 1, (400, 2))
+    found = []
+    for last in (states[-1:], star):
+        here = np.concatenate([states[:-1], last])
+        data = aope.Transitions(here, rng.integers(0, 2, 400), np.full(400, 0.5), after, episodes=np.arange(400) // 4)
+        asked = aope.Problem(data, aope.StartStates(star), MDP.policy, FACTS)
+        found.append(shares(ready(asked, aope.RandomFourier(2)).bound()))
+    assert found == [[DELTA / 2, DELTA / 2], [DELTA / 2]]
 
 
 def test_a_cut_with_start_states_of_the_log_is_refused_with_the_data(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.verifying import _same_cut
+from accountable_ope.bounds.verifying import _against_data, _Log, _same_cut
 from accountable_ope.environments import PlantedMDP
+from accountable_ope.problem.step_knowledge import NOTHING_KNOWN
 from accountable_ope.radii import RULES, radius_rule
+from accountable_ope.statistics import SpecificationTest
+from accountable_ope.verification import verify_record
 
 MDP = PlantedMDP(seed=1, features=3, discount=0.6)
 DATA = MDP.sample(np.random.default_rng(0), trajectories=8)
@@ -106,6 +109,40 @@ def test_forged_sums_are_proved_without_the_data_and_refused_with_them():
     assert aope.verify(forged).valid
     found = aope.verify(forged, **given())
     assert not found.valid and "is not that of the data" in found.message
+
+
+def against(forged):
+    """What the data say against a record whose proof holds."""
+    log = _Log(DATA, MDP.starts, MDP.policy, NOTHING_KNOWN)
+    return _against_data(forged, verify_record(record()), log, FEATURES, KERNEL, None)
+
+
+def test_a_test_of_few_rows_is_not_taken_for_one_of_all():
+    """Whoever says that the class was tested on the first rows alone would need no doubt."""
+    part = record().classes[0]
+    assert against(record()) == "" and part.specification.tested
+    silent = SpecificationTest(reason="40 rows are too few: a test needs at least 50.", first_rows=40)
+    forged = replace(record(), classes=(replace(part, specification=silent, norm_test=None),))
+    assert "fewer rows than there were" in against(forged)
+    [first, *others] = part.specification.components
+    for other in (replace(first, factor=2.0), replace(first, kind="leading moments")):
+        edited = replace(part, specification=replace(part.specification, components=(other, *others)))
+        assert "the test of" in against(replace(record(), classes=(edited,)))
+    assert part.norm_test is not None
+    edited = replace(part, norm_test=replace(part.norm_test, norm=0.5 * part.norm_test.norm))
+    assert "the test of" in against(replace(record(), classes=(edited,)))
+
+
+def test_a_class_is_what_it_is_called():
+    part = record().classes[0]
+    named = replace(part.description, kind="", text="all functions of (s, a)", parameters=(), parts=())
+    assert "the class is another" in against(replace(record(), classes=(replace(part, description=named),)))
+    assert "the kernel is another" in against(replace(record(), kernel=replace(record().kernel, text="Gaussian(2)")))
+    ours = aope.bound_value(PROBLEM, features=MDP.features(), kernel=KERNEL).record()  # of a class that is none of the package
+    assert ours.classes[0].description.kind == "" and "only names" in aope.verify(ours).message
+    parameters = replace(ours.classes[0].description, parameters=part.description.parameters)
+    edited = replace(ours, classes=(replace(ours.classes[0], description=parameters),))
+    assert "only named" in aope.verify(edited).message
 
 
 @pytest.mark.parametrize(("over", "value"), [("norm_bound", 3.0), ("misfit", 0.01), ("delta", 0.3), ("reward_range", 1.5)])

@@ -55,7 +55,7 @@ class LogBegun:
             first = replace(first, rewards=first.target)
         anchored = anchor is not None and not chosen.estimate
         against = why_no_cut(problem, asked.function_class, anchored=anchored, growing=False)
-        if against is NoCut.STARTS and problem.starts.fixed:
+        if against is NoCut.STARTS_SEEN:
             against = None  # whether they were read off the log, all rows will tell
         run = None
         if rule.cut and against is None:

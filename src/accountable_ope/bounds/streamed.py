@@ -206,7 +206,7 @@ def pass_over(
             passed=passed.rows,
             record=record,
             examiner=Examiner(log.question.kernel, log.first, tested if tested < scan.rows else None),
-            no_cut=NoCut.STARTS if log.against is None and sightings.read_off else log.against,
+            no_cut=NoCut.STARTS_SEEN if log.against is None and sightings.read_off else log.against,
             anchor=log.anchor,
             chosen=chosen,
             copied=copied,

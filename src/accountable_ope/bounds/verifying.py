@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked
-from ..classes.description import described_class
+from ..classes.description import describe_class, described_class
 from ..classes.function_class import Features, Rest, as_classes
 from ..errors import InvalidInput
-from ..kernels.description import described_kernel
+from ..kernels.description import describe_kernel, described_kernel
 from ..kernels.kernel import Kernel
 from ..problem.assumptions import RelativeNorm
 from ..problem.policy import Policy
@@ -42,6 +42,7 @@ from .evaluation import Around, Evaluation, evaluation_from
 from .interval import Interval
 from .observed import observed_steps_hold
 from .recording import statistic_record
+from .streamed import HEAD
 
 
 @checked
@@ -171,6 +172,12 @@ def _against_data(
     if features is None:
         features = [described_class(part.description) for part in record.classes]
     classes = as_classes(features)
+    if kernel is not None and describe_kernel(kernel).text != record.kernel.text:
+        return "the kernel is another than that of the certificate"
+    if any(describe_class(each).text != part.description.text for each, part in zip(classes, record.classes, strict=False)):
+        return "the class is another than that of the certificate"
+    if any(part.specification.first_rows is not None and part.specification.first_rows < HEAD for part in record.classes):
+        return "its tests are of fewer rows than there were"
     if len(classes) != len(record.classes):
         return f"it has {len(record.classes)} classes of functions"
     rule, delta = radius_rule(record.radius.name), record.delta.kernel
@@ -318,7 +325,13 @@ def _same_tests(part: ClassRecord, tests: ClassTests) -> bool:
         same_norm = part.norm_test is tests.norm
     else:
         same_norm = _same_p(part.norm_test.p_value, tests.norm.p_value)
-    return claimed.reason == found.reason and same_norm and (not found.tested or _same_p(claimed.p_value, found.p_value))
+    if part.norm_test is not None and tests.norm is not None:
+        same_norm = same_norm and math.isclose(part.norm_test.norm, tests.norm.norm, rel_tol=1e-3)
+    if not same_norm or claimed.reason != found.reason or len(claimed.components) != len(found.components):
+        return False
+    pairs = zip(claimed.components, found.components, strict=True)
+    alike = all(one.kind == other.kind and math.isclose(one.factor, other.factor, rel_tol=1e-9) for one, other in pairs)
+    return alike and (not found.tested or _same_p(claimed.p_value, found.p_value))
 
 
 def _same_p(claimed: float, found: float) -> bool:

@@ -20,13 +20,14 @@ class NoCut(Enum):
     POLICY = "the policy draws its actions from a stream that is not known to be apart from the data"
     POINTS = "later rows show states that the earlier ones did not, and weights must not depend on how many there are"
     STARTS = "the start states come from the log itself, and weights must not depend on later rows"
+    STARTS_SEEN = "the log shows that start states were taken from it, and weights must not depend on later rows"
     SUMS = "only sums over the rows are at hand (no row may be in two of them), and weights are made row by row"
     WEIGHTS = "the first rows gave no weights that point at the value"
 
     @property
     def found_later(self) -> bool:
         """Whether rows of the bound decided that there is none: then the share of delta that a cut has is spent all the same."""
-        return self in (NoCut.WEIGHTS, NoCut.POINTS)
+        return self in (NoCut.WEIGHTS, NoCut.POINTS, NoCut.STARTS_SEEN)
 
     @property
     def statement(self) -> Statement:
@@ -44,8 +45,6 @@ def why_no_cut(
     """
     if growing:
         return NoCut.GROWING
-    if not listed:
-        return NoCut.POINTS
     if anchored:
         return NoCut.ANCHORED
     # Of a semi-parametric class the features are fixed, and weights are made from them alone.
@@ -53,4 +52,9 @@ def why_no_cut(
         return NoCut.COORDINATES
     if not (problem.policy.exact or isinstance(problem.policy, SampledPolicy)):
         return NoCut.POLICY
-    return None if problem.starts_are_fixed else NoCut.STARTS
+    if not problem.starts.fixed:
+        return NoCut.STARTS
+    # What rows tell comes last: where something is known before them, the kernel keeps the whole delta.
+    if not listed:
+        return NoCut.POINTS
+    return None if problem.starts_are_fixed else NoCut.STARTS_SEEN

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..problem.assumptions import value_ranges
+from ..radii.no_cut import NoCut
 from ..radii.premises import WEIGHTS
 from ..radii.registry import LossKind
 from ..validation import FloatArray
@@ -146,6 +147,8 @@ def _cut_share(facts: ClassFacts) -> float:
         return 1.0
     if why is None and cut is None:
         raise Refuted("it has no cut and does not say why")
+    if why is not None and why not in NoCut.__members__:
+        raise Refuted("it says of no cut what is no reason")
     stands = {
         "GROWING": setting.growing,
         "ANCHORED": setting.anchored and not setting.estimate_before,
@@ -161,7 +164,7 @@ def _cut_share(facts: ClassFacts) -> float:
         raise Refuted("what stands against its cut is not true")
     if cut is not None and cut.kind == "propensities" and not setting.propensities:
         raise Refuted("its cut has weights of propensities, which were not asserted")
-    return 0.5 if why in (None, "WEIGHTS", "POINTS") else 1.0
+    return 0.5 if why is None or NoCut[why].found_later else 1.0
 
 
 def _form(gram: FloatArray, m: int) -> Form:

@@ -233,6 +233,8 @@ def sentence(record: Record, lower: float, upper: float, *, compared: bool) -> s
     if record.radius.guarantee == Guarantee.ASYMPTOTIC.name:
         sure = f"with a probability that tends to {1 - record.delta.total:.12g} as rows grow"
     also = "" if compared else UNCOMPARED
+    if not compared and not all(each.kind for each in (record.kernel, *(part.description for part in record.classes))):
+        also += "; what its class or its kernel is, the certificate only names"
     match record.result.status:
         case "INCONSISTENT":
             return f"Proved: no function of the class within its norm bound is consistent with the data, {sure}, {rests}{also}."
