@@ -58,6 +58,7 @@ def disturbed(data: aope.Transitions, rows: int, seed: int) -> aope.Transitions:
     s[rows:], n[rows:] = rng.normal(size=(2, later, 2)) * 50
     a[rows:], r[rows:], t[rows:] = rng.integers(0, 3, later), rng.uniform(size=later), rng.random(later) < 0.1
     e[rows:] = e[rows] + np.cumsum(np.append(0, rng.random(later - 1) < 0.3))  # it begins an episode, as it did
+    t[:-1] &= e[:-1] != e[1:]  # an episode that ended does not go on
     return aope.Transitions(s, a, r, n, t, e)
 
 

@@ -59,7 +59,7 @@ def save_transitions(
         ("terminated", data.terminated),
     ]
     if episodes and data.episodes is not None:
-        columns.append(("episode", data.episodes))
+        columns.append(("episode", data.episode_numbers))  # those of the whole log, so that parts of it do not share labels
     if data.behavior_probability is not None:
         columns.append((LOGGED, data.behavior_probability))
     if policy is not None:
@@ -68,7 +68,7 @@ def save_transitions(
         columns += [(AT_STATE, _probabilities(policy, data.states)), (AT_NEXT, after)]
     about = {LEFT_OUT: str(data.left_out)} if data.left_out else {}
     if episodes and data.episodes is not None and data.headless.any():
-        about[BEGUN] = ",".join(str(each) for each in np.unique(data.episodes[data.headless]))
+        about[BEGUN] = ",".join(str(each) for each in np.unique(data.episode_numbers[data.headless]))
     if data.naming != UNNAMED:
         about[NAMING] = written_naming(data.naming)
     _write(columns, path, about)

@@ -8,7 +8,7 @@ from ..validation import FloatArray
 from .certificate import Certificate, SolveStatus
 from .constraint import Constraint, Role
 from .constraint_set import ConstraintSet, KnownBounds
-from .lagrangian import counted_value
+from .lagrangian import counted_value, lagrangian_value
 from .multipliers import maximize_dual
 
 
@@ -40,10 +40,13 @@ def empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate | Non
     order = [first, *(j for j in range(len(constraints)) if j != first)]
     constraints = tuple(constraints[j] for j in order)
     multipliers = multipliers[order] / multipliers[first]
-    least = counted_value(constraints[0].quadratic, constraints[1:], multipliers[1:])
-    if not least > constraints[0].limit:
+    loss, others = constraints[0], constraints[1:]
+    plain, _ = lagrangian_value(loss.quadratic, others, multipliers[1:])
+    if not plain > loss.limit:
         return None
-    least, multipliers = _regular(constraints, multipliers, least)
+    least, multipliers = _regular(constraints, multipliers, plain)
+    if not counted_value(loss.quadratic, others, multipliers[1:]) > loss.limit:
+        return None
     return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
 
 

@@ -30,6 +30,9 @@ ROUNDING = 8 * UNIT
 GENEROUS = 4
 """How many times the rounding that is counted elsewhere is counted in bounds that others rest on."""
 
+FLAT = 1e-10
+"""The largest share of the linear part in directions that are left out; a verifier takes ten times as much."""
+
 CANCELS = 4
 """Where H has no entry that cancels, scaled to a diagonal of ones, the row sums of its terms are at most m; beyond so many times
 that, what cancels is counted in full."""
@@ -167,13 +170,23 @@ def counted_value(objective: Quadratic, constraints: tuple[Constraint, ...], mul
     h, s = scale * total.h[used], scale * total.h_size[used]
     unit, m = GENEROUS * (64 + 2 * len(constraints)) * UNIT, len(h)
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    least = float(values[0]) - unit * float(S.sum(axis=1).max()) - GENEROUS * m * UNIT * float(np.trace(H))
+    error = unit * float(S.sum(axis=1).max()) + GENEROUS * m * UNIT * float(np.trace(H))
+    least, flat, lost = float(values[0]) - error, values <= error, 0.0
     if least <= 0:
-        return -math.inf  # whether H is positive definite cannot be told from rounding, and a verifier will not say so
+        # Whether H is positive definite cannot be told from rounding. A verifier leaves out directions in which nothing changes,
+        # and proves nothing where there are others, whatever a factorization says.
+        along = vectors[:, flat].T @ h
+        if (values < -error).any() or flat.all() or float(np.abs(along).max()) > FLAT * float(np.linalg.norm(h)):
+            return -math.inf
+        values, vectors, least = values[~flat], vectors[:, ~flat], float(values[~flat][0]) - error
+        lost = 4 * GENEROUS * float(along @ along) / error  # it may see a little of them
+        h = vectors @ (vectors.T @ h)
+        if least <= 0:
+            return -math.inf
     theta = vectors @ ((vectors.T @ h) / values)
     theta = theta + vectors @ ((vectors.T @ (h - H @ theta)) / values)
     length, residual = np.abs(theta), H @ theta - h
     off = np.abs(residual) + (unit + GENEROUS * m * UNIT) * (S @ length + s)
     value = total.constant - float(h @ theta) + float(theta @ residual)
     slack = (unit + GENEROUS * m * UNIT) * (total.size + 2 * float(s @ length) + float(length @ S @ length))
-    return min(plain, value - slack - 10 * float(off @ off) / least)
+    return min(plain, value - slack - lost - 10 * float(off @ off) / least)

@@ -88,9 +88,10 @@ def _draw_panel(axes: Any, rows: Sequence[Coverage], methods: Sequence[str], siz
     if low:
         least = min(low, key=lambda row: row.fraction)
         beside = "left" if least.width < 0.03 else "right"  # towards the middle
+        below = least.fraction > 0.1  # else it would lie on the axis
         axes.annotate(
-            least.family, (least.width, least.fraction), xytext=(-4 if beside == "left" else 4, -8), textcoords="offset points",
-            fontsize=8, color=GREY, ha=beside, va="top",
+            least.family, (least.width, least.fraction), xytext=(-4 if beside == "left" else 4, -8 if below else 8),
+            textcoords="offset points", fontsize=8, color=GREY, ha=beside, va="top" if below else "bottom",
         ).set_in_layout(False)  # fmt: skip
 
 
