@@ -25,7 +25,7 @@ def test_text_has_curves_flip_points_and_rows(folder):
     assert done.returncode == 0, done.stderr
     for words in (
         "Value of the target policy, 90% confidence", "norm_bound varied", "misfit varied", "delta varied",
-        "reward_range varied", "1.3 *", "VACUOUS", "Decision: value >= 1.5, supported", "FLIPS", "EXTRAPOLATED",
+        "reward_range varied", "1.3 *", "VACUOUS", "By its ends: value >= 1.5, supported", "FLIPS", "EXTRAPOLATED",
         "not guaranteed", "transitions if the width goes on",
     ):  # fmt: skip
         assert words in done.stdout

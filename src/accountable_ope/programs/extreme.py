@@ -154,7 +154,8 @@ class FeasibleSet:
         """
         least = self.least_loss
         counted = counted_value(self.decomposition.quadratic, self.others, least.multipliers[1:])
-        alike = least.lower_bound - counted <= COUNTED_ALIKE * abs(least.lower_bound)
+        # Minus infinity: multipliers have grown without end over an empty ball and box, and the loss is lost beside them.
+        alike = math.isinf(counted) or least.lower_bound - counted <= COUNTED_ALIKE * abs(least.lower_bound)
         return least.lower_bound if alike else counted
 
     def fastest(self, objective: FloatArray) -> DiagonalSolution:
