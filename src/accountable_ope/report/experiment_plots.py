@@ -191,7 +191,11 @@ def _share(panel: Any, place: int, height: float, of: Sequence[bool], fontsize: 
 
 def _finish(figure: Figure, title: str, rows: Sequence[Any]) -> None:
     """The number of trials in the title, the same look for every panel, one legend."""
-    figure.suptitle(title.format(len({row.trial for row in rows})), fontsize=10)
+    trials: dict[str, set[int]] = {}
+    for row in rows:
+        trials.setdefault(getattr(row, "radius", ""), set()).add(row.trial)
+    counts = sorted({len(each) for each in trials.values()})
+    figure.suptitle(title.format(" to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))), fontsize=10)
     for panel in figure.axes:
         tidy(panel)
     shared_legend(figure, "outside lower center", columns=8, fontsize=10)

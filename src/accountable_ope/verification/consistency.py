@@ -128,8 +128,6 @@ def _check_description(record: Record, part: ClassRecord) -> None:
         same(record.kernel.text, repr(kernel), "the kernel")
         same(part.nonnegative_kernel, kernel.nonnegative, "whether the kernel has negative values")
         same(part.statistic.kernel_supremum, kernel.supremum, "the supremum of the kernel")
-    for described in (record.kernel, part.description):
-        require(bool(described.kind) or not described.parameters, "what is only named has parameters")
     if not part.description.kind:
         require(not part.listed or record.average is None or part.cover.diameter > 0, "a list of points has a diameter")
         return
