@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import accountable_ope as aope
-from accountable_ope.bounds.comparison import Comparison, Difference, by_ends
-from accountable_ope.bounds.decision import Judgment
+from accountable_ope.bounds.comparison import Comparison, Difference
+from accountable_ope.bounds.decision import Judgment, of_difference
 from accountable_ope.cli.class_options import ClassOptions
 from accountable_ope.io.display import confidence, from_to, page_ends
 
@@ -53,13 +53,13 @@ def test_who_is_as_good_is_not_better() -> None:
     one, two = (aope.NamedPolicy(name, SECOND) for name in "ab")
     table = aope.TabularFeatures.grid(np.arange(3.0), SECOND.action_vectors)
     made = aope.compare(problem, [one, two], features=table, kernel=aope.Tabular(), logged=False)
-    tie = Difference("a", "b", 0.0, 0.0, True, by_ends(0.0, 0.0))
+    tie = Difference("a", "b", 0.0, 0.0, True, of_difference(0.0, 0.0))
     found = replace(made, differences=(tie,))
     assert isinstance(found, Comparison) and found.unbeaten == ("a", "b")
     for first, second in (("a", "b"), ("b", "a")):
         assert found.difference(first, second).judgment is Judgment.REFUTED  # neither is better than the other
         assert found.decide(first).judgment is Judgment.REFUTED
-    lead = replace(made, differences=(Difference("a", "b", -0.3, -0.1, True, by_ends(-0.3, -0.1)),))
+    lead = replace(made, differences=(Difference("a", "b", -0.3, -0.1, True, of_difference(-0.3, -0.1)),))
     assert lead.unbeaten == ("b",) and lead.decide("b").judgment is Judgment.SUPPORTED
 
 

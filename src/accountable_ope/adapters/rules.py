@@ -198,9 +198,8 @@ class _Reader:
         word = self._word(node)
         if word is not None:
             return word
-        compared_nodes = (node.left, *node.comparators)
-        sides = [self.number(each, depth + 1) for each in compared_nodes]
-        written = [_written(each) for each in compared_nodes]
+        terms = (node.left, *node.comparators)
+        sides, written = [self.number(each, depth + 1) for each in terms], [_written(each) for each in terms]
         signs = []
         for each in node.ops:
             if type(each) not in COMPARISONS:

@@ -40,7 +40,7 @@ from ..radii.choice import BEFORE_THE_DATA, Choice
 from ..radii.registry import DEFAULT_RADIUS, radius_rule
 from ..validation import probability_level
 from .comparison import LOGGED, Comparison, Contender, Difference, NamedPolicy, starts_elsewhere
-from .decision import Judgment
+from .decision import Judgment, of_difference
 from .ends import ends_of, single_threaded
 from .evaluation import Evaluation, evaluate
 from .first_answer import first_answers, names_a_class, only_statistic
@@ -221,7 +221,6 @@ def _difference(one: Contender, other: Contender, paired: tuple[float, float] | 
     lower, upper = one.lower - other.upper, one.upper - other.lower
     if paired is not None:
         lower, upper = max(lower, paired[0]), min(upper, paired[1])
-    judgment = Judgment.UNDECIDED
     statuses = {one.status, other.status}
     elsewhere = any(isinstance(each.found, LoggedValue) and starts_elsewhere(each.found) for each in (one, other))
     if Status.INCONSISTENT in statuses:  # ends that have crossed have no difference
@@ -230,10 +229,8 @@ def _difference(one: Contender, other: Contender, paired: tuple[float, float] | 
         judgment = Judgment.INCONSISTENT
     elif Status.DOUBTED in statuses or elsewhere:
         judgment = Judgment.DOUBTED
-    elif lower > 0:
-        judgment = Judgment.SUPPORTED
-    elif upper <= 0:
-        judgment = Judgment.REFUTED
+    else:
+        judgment = of_difference(lower, upper)
     return Difference(one.name, other.name, lower, upper, paired is not None, judgment)
 
 

@@ -16,7 +16,7 @@ from ..problem.policy import Policy
 from ..problem.statements import Statement, Status, premise, remark
 from .companions import crossed_of
 from .cross_fitted import CrossFittedInterval
-from .decision import Judgment, Ruling
+from .decision import Judgment, Ruling, of_difference
 from .interval import Interval
 from .logging_policy import LoggedValue, crossing_clause
 from .verdict import bet_text, number_near, outward
@@ -195,7 +195,7 @@ class Comparison(Shown, Drawn):
             if (each.first, each.second) == (second, first):
                 lower, upper = -each.upper + 0.0, -each.lower + 0.0
                 decided = each.judgment in (Judgment.SUPPORTED, Judgment.REFUTED, Judgment.UNDECIDED)
-                judgment = by_ends(lower, upper) if decided else each.judgment
+                judgment = of_difference(lower, upper) if decided else each.judgment
                 return Difference(first, second, lower, upper, each.paired, judgment)
         raise InvalidInput(f"`first` and `second` must be two of {[each.name for each in self.contenders]}.")
 
@@ -301,13 +301,6 @@ class Comparison(Shown, Drawn):
         if len(best) == 1:
             return f"{sure} {best[0]} is the best of these {len(self.contenders)} policies{given}."
         return f"{sure} one of {', '.join(best)} is the best{given}; the data do not say which."
-
-
-def by_ends(lower: float, upper: float) -> Judgment:
-    """What a difference says whatever is doubted; ends that are NaN say nothing, and who is as good is not better."""
-    if lower > 0:
-        return Judgment.SUPPORTED
-    return Judgment.REFUTED if upper <= 0 else Judgment.UNDECIDED
 
 
 def _why(found: Interval | BaselineInterval | LoggedValue) -> str:

@@ -31,7 +31,8 @@ FREE = 1e3
 
 SIGNAL = 100.0
 """How much larger than the noise Q is taken to be where rewards shall have no part in the weights: rewards that show nothing, as
-where an event was missed, would else call for no weights at all. From 10 to 1000 little changes on the tasks of `aope trust`."""
+where an event was missed, would else call for no weights at all. On logs of 10,000 rows of the tasks of `aope trust` effective
+rows change by a factor of about 2 at most between 10 and 1000, but in one task."""
 
 
 @dataclass(frozen=True, eq=False)

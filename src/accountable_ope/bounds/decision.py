@@ -35,6 +35,13 @@ class Judgment(Enum):
     INCONSISTENT = "No function of the class fits the data, so that nothing is decided. Use more or other features."
 
 
+def of_difference(lower: float, upper: float) -> Judgment:
+    """What its ends say of the claim that a difference is above 0; NaN says nothing, and who is as good is not better."""
+    if lower > 0:
+        return Judgment.SUPPORTED
+    return Judgment.REFUTED if upper <= 0 else Judgment.UNDECIDED
+
+
 @checked
 @dataclass(frozen=True)
 class Ruling(Shown):

@@ -26,7 +26,6 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns, batch_columns, located_statistic
 from ..validation import probability_level
 from .asymptotic import LeastLoss, check_class, least_loss_solution
-from .copied_rows import copy_finder
 from .log_begun import LogBegun, first_rows_of
 from .sandwich import SandwichInterval, SandwichRows, sandwich_from
 from .streamed import HEAD, refuse_unstreamed
@@ -102,7 +101,7 @@ def sandwich_stream(
 
 def _summed(scan: TransitionScan, log: LogBegun, progress: Progress | None) -> tuple[PartialStatistic, int]:
     """Sums over all rows, and how many of these are copies, where they are too many."""
-    copies = copy_finder(scan)
+    copies = scan.copy_finder()
 
     def parts() -> Iterator[PartialStatistic]:
         at = 0

@@ -34,7 +34,6 @@ from ..statistics.stream_question import StreamQuestion
 from ..statistics.streaming import BatchColumns, located_columns, sums_of
 from ..validation import probability_level, whole
 from ..verification.record import DataRecord
-from .copied_rows import copy_finder
 from .interval import Interval
 from .log_begun import LogBegun, first_rows_of
 from .stream_pass import StreamPass, box_moments
@@ -169,7 +168,7 @@ def pass_over(
     ]
     starts = questions[0].question.starts
     name, sightings = Fingerprint(), Sightings(starts.states, continuous=continuous(head))
-    copies = copy_finder(scan)
+    copies = scan.copy_finder()
     kept_in_file = [*passing] if watch is None else [*passing, watch]
     done = 0 if state is None else state.resume(asked_of(scan, logs, rule, split, chosen, memory), kept_in_file)
     with (

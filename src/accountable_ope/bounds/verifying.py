@@ -174,12 +174,12 @@ def _against_data(
     classes = as_classes(features)
     if kernel is not None and describe_kernel(kernel).text != record.kernel.text:
         return "the kernel is another than that of the certificate"
-    if any(describe_class(each).text != part.description.text for each, part in zip(classes, record.classes, strict=False)):
-        return "the class is another than that of the certificate"
     if any(part.specification.first_rows is not None and part.specification.first_rows < HEAD for part in record.classes):
         return "its tests are of fewer rows than there were"
     if len(classes) != len(record.classes):
         return f"it has {len(record.classes)} classes of functions"
+    if any(describe_class(each).text != part.description.text for each, part in zip(classes, record.classes, strict=True)):
+        return "the class is another than that of the certificate"
     rule, delta = radius_rule(record.radius.name), record.delta.kernel
     if record.average is not None:
         members = average_members(data, policy, record.average, classes, chosen, rule)

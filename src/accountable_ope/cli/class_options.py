@@ -178,13 +178,14 @@ class ClassOptions:
     def chosen(self, experience: Experience, before: Choice = BEFORE_THE_DATA) -> Choice:
         """When the class was chosen: a table lists states of the log, which no weights may know before they were seen.
 
-        It is as if it had been known where the first rows, before any weight, and the start states show all of them.
+        It is as if it had been known where the first rows and the start states show all of them: so many rows as come before any
+        weight whatever a table has in it, since how much it has is known only then.
         """
         if not self.tabular:
             return before
         [table] = self.classes(experience)
         assert isinstance(table, TabularFeatures)
-        data, edges = experience.data, block_edges(len(experience.data), table.dimension)
+        data, edges = experience.data, block_edges(len(experience.data), 0)
         first = data.rows(slice(0, max(edges[0], 2))) if edges else data
         fixed = [experience.starts.states] if experience.starts.fixed else []
         seen = np.concatenate([first.states, first.next_states[~first.terminated], *fixed]) + 0.0

@@ -170,18 +170,21 @@ def compare(
             phase(f"what one would bet on, {shortened(each.name)}")
             _ = each.bet  # made when first asked for
         bets = found.bets
+        phase("checking")
+        valid = proved(found)
         ruling = None if contest.best is None else found.decide(contest.best)
     columns = _columns(read, policies)
     if output.as_json:
         print_json("compare", comparison_document(found, ruling) | columns_document(columns))
     else:
         print_comparison(console(), found, bets, ruling)
+        if not valid:
+            console().print("\nCertificates: [red]NOT VALID[/].")
         for name, recipe in zip((each.name for each in policies), found.recipes, strict=False):
             console().print(f"\nFor {name}:", markup=False, highlight=False)
             print_recipe(console(), recipe, None)
         print_columns(console(), columns)
     output.draw(lambda: comparison_figure(found))
-    valid = proved(found)
     if ruling is not None:
         return decision_code(ruling, valid)
     return comparison_code(found) if valid else NOT_PROVED
@@ -246,8 +249,6 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
         terminal.print(f"Assumed by {who}:", markup=False, highlight=False)
         for premise in assumed:
             terminal.print(f"  - {premise.text}", markup=False, highlight=False)
-    if not proved(found):
-        terminal.print("Certificates: [red]NOT VALID[/].")
     for each in found.contenders:
         for doubt in each.answer.doubts:
             terminal.print(f"\n[yellow]Doubt[/] ({escape(each.name)}): {escape(str(doubt))}")
@@ -255,13 +256,12 @@ def print_comparison(terminal: Console, found: Comparison, bets: Sequence[Statem
 
 def _assumed(contenders: Sequence[Contender]) -> list[tuple[str, tuple[Statement, ...]]]:
     """What all intervals rest on, then what those of single policies do beside that."""
-    lists = [(each.name, each.answer.premises) for each in contenders]
-    policies = [
-        premises for each, (_, premises) in zip(contenders, lists, strict=True) if not isinstance(each.found, LoggedValue)
-    ]
+    policies = [each.answer.premises for each in contenders if not isinstance(each.found, LoggedValue)]
     common = {each.text for each in policies[0]}.intersection(*({each.text for each in premises} for premises in policies[1:]))
     found = [("the intervals of all policies", tuple(each for each in policies[0] if each.text in common))]
-    found += [(f"that of {name}", tuple(each for each in premises if each.text not in common)) for name, premises in lists]
+    found += [
+        (f"that of {one.name}", tuple(each for each in one.answer.premises if each.text not in common)) for one in contenders
+    ]
     return [(who, premises) for who, premises in found if premises]
 
 

@@ -14,15 +14,14 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..arguments import checked
 from ..errors import InvalidFile, InvalidInput
-from ..problem.copies import NO_COPIES, Copies
+from ..problem.copies import NO_COPIES, Copies, CopyFinder
 from ..problem.transitions import Transitions
-from ..validation import BoolArray, IntArray, whole
+from ..validation import whole
 from .coding import NO_WORDS
 from .columns import ColumnNames, FileColumns
+from .episode_labels import EpisodeLabels
 from .following import order_finding
 from .index_levels import counted, ranges_beside
 from .log_columns import LogColumns, read_columns
@@ -104,20 +103,20 @@ class TransitionScan:
         whole(rows, "rows", least=0)
         if rows + 2 > self.rows:
             raise InvalidInput(f"`rows` must leave at least two of {self.rows} rows. Got {rows}.")
-        skipped = self.skipped + rows
-        copied = min(
-            self.copies.rows, sum(file.rows for file in self.files) - skipped - 1
-        )  # of which files is not known any more
-        return replace(self, skipped=skipped, copies=replace(self.copies, rows=copied))
+        left = replace(self, skipped=self.skipped + rows)
+        # Which rows are copies is not known any more where files are.
+        return replace(left, copies=replace(self.copies, rows=min(self.copies.rows, left.rows)))
 
-    def before(self) -> Iterator[Transitions]:
-        """The rows that are left out at the beginning."""
-        left = self.skipped
-        for data in replace(self, skipped=0) if left else ():
-            yield data if len(data) <= left else data.rows(slice(0, left))
-            left -= len(data)
-            if left <= 0:
-                return
+    def copy_finder(self) -> CopyFinder:
+        """What looks for copies among the rows; it knows those that are left out, which must not come again either."""
+        found, left = CopyFinder(since=self.skipped), self.skipped
+        if left:
+            for data in replace(self, skipped=0):
+                found.take(data.rows(slice(0, left)) if len(data) > left else data)
+                left -= len(data)
+                if left <= 0:
+                    break
+        return found
 
     def __len__(self) -> int:
         return self.rows
@@ -155,27 +154,19 @@ class TransitionScan:
         return f"row {row - self._ends[file] + self.files[file].rows} of {self.files[file].name} (row {row} of the log)"
 
     def __iter__(self) -> Iterator[Transitions]:
-        numbers: dict[int | str, int] = {}
-        ended: set[int] = set()
+        labels = EpisodeLabels()
         label, first = self._reading.layout.single.get("episode"), self.skipped
         for data, table in self._read(0, len(self.sizes)):
             if label is not None and data.episodes is not None:
-                data = _numbered(data, table[label], numbers)
-                self._refuse_ended(ended, data, first)
+                data = labels.numbered(data, table[label])
+                wrong = labels.goes_on(data)
+                if wrong is not None:
+                    raise InvalidFile(
+                        f"{self.name}: an episode must end where it is terminated. One that did goes on in "
+                        f"{self._place(first + wrong)}: sort the rows by time, or give every episode a label of its own."
+                    )
             yield data
             first += len(data)
-
-    def _refuse_ended(self, ended: set[int], data: Transitions, first: int) -> None:
-        """Raise where an episode goes on that ended in an earlier part: files that all count their episodes from 0, say."""
-        if ended:
-            again = _among(data.episode_numbers, ended)
-            if again.any():
-                raise InvalidFile(
-                    f"{self.name}: an episode must end where it is terminated. One that did goes on in "
-                    f"{self._place(first + int(np.argmax(again)))}: sort the rows by time, or give every episode a label of its "
-                    "own."
-                )
-        ended.update(np.unique(data.episode_numbers[data.terminated]).tolist())
 
     def absolute(self) -> TransitionScan:
         """The same log for a process that works in another folder: local files by their whole paths."""
@@ -333,22 +324,6 @@ class _PartSource:
 
 def _changed(file: LogFile) -> InvalidFile:
     return InvalidFile(f"{file.name} has changed while it was read: it had {file.rows} rows, as its footer said.")
-
-
-def _numbered(data: Transitions, labels: pa.ChunkedArray, numbers: dict[int | str, int]) -> Transitions:
-    """A part with the numbers that its episodes have in the log; `numbers` learns the new ones."""
-    assert data.episodes is not None
-    known = len(numbers)
-    _, first_rows = np.unique(data.episodes, return_index=True)  # labels count episodes in the order in which they begin
-    of_label: IntArray = np.array([numbers.setdefault(each, len(numbers)) for each in labels.take(first_rows).to_pylist()])
-    in_log = of_label[data.episodes]
-    return data.continuing(in_log, in_log < known)
-
-
-def _among(numbers: IntArray, known: set[int]) -> BoolArray:
-    """Which numbers are known."""
-    each, places = np.unique(numbers, return_inverse=True)
-    return np.asarray(np.array([number in known for number in each.tolist()])[places.reshape(-1)])
 
 
 def _check_alike(one: Transitions, other: Transitions, where: str) -> None:

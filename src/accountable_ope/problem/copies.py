@@ -133,7 +133,7 @@ class CopyFinder:
 
     @property
     def arrays(self) -> dict[str, IntArray]:
-        """Where it stands, for a file."""
+        """Where it stands, for a file; of one that counts all rows."""
         seen = _Windows.joined(self._seen)
         numbers = np.array([self._rows, self._level, self._copied, self._weight, self._counted], dtype=np.int64)
         signed = {"last": self._last.view(np.int64), "prints": seen.prints.view(np.int64)}

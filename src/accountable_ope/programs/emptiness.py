@@ -44,8 +44,9 @@ def empty_from_ends(upper: Certificate, lower: Certificate) -> Certificate | Non
     plain, _ = lagrangian_value(loss.quadratic, others, multipliers[1:])
     if not plain > loss.limit:
         return None
-    least, multipliers = _regular(constraints, multipliers, plain)
-    if not counted_value(loss.quadratic, others, multipliers[1:]) > loss.limit:
+    _, multipliers = _regular(constraints, multipliers, plain)
+    least = counted_value(loss.quadratic, others, multipliers[1:])
+    if not least > loss.limit:
         return None
     return Certificate(upper.objective, constraints, multipliers, least, None, SolveStatus.EMPTY)
 
